@@ -1,0 +1,33 @@
+# afield: build, try, test, measure.
+SHELL := /bin/bash
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X github.com/afield-dev/afield/cmd.version=$(VERSION)
+
+.PHONY: build
+build: ## build bin/afield
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/afield .
+
+.PHONY: install
+install: ## install afield into GOBIN
+	CGO_ENABLED=0 go install -trimpath -ldflags '$(LDFLAGS)' .
+
+.PHONY: try
+try: build ## run the main job on the local world, step by step
+	scripts/try.sh
+
+.PHONY: test
+test: ## install what the tests need and run all of them
+	scripts/test.sh
+
+.PHONY: bench
+bench: build ## measure against the peers, printed as ratios
+	scripts/bench.sh
+
+.PHONY: docs
+docs: ## regenerate man/ and completions/
+	go run . docs --out .
+
+.PHONY: lint
+lint: ## gofmt and go vet
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+	go vet ./...

@@ -1,0 +1,95 @@
+package cmd
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// globalFlags hold for every command.
+type globalFlags struct {
+	profile     string
+	profileFile []string
+	set         []string
+	setString   []string
+	cwd         string
+	json        bool
+	timeout     time.Duration
+	quiet       bool
+	verbose     int
+	trace       bool
+	noProgress  bool
+	color       string
+	noInput     bool
+}
+
+// entry is a command of the top level. Its own flags and children are built
+// only when a word of the command line names it: building all of them costs a
+// third of the start-up time.
+type entry struct {
+	name  string
+	short string
+	build func(*app) *cobra.Command
+}
+
+// entries are the commands of the top level in the order of help.
+func entries() []entry {
+	return []entry{
+		{"version", "Print the version", newVersion},
+	}
+}
+
+// newRoot makes the command tree for args.
+func newRoot(a *app, args []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "afield",
+		Short:         "Files and processes in a world that is somewhere else",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	addGlobalFlags(root, a)
+	all := wantsAll(args)
+	for _, e := range entries() {
+		if all || slices.Contains(args, e.name) {
+			root.AddCommand(e.build(a))
+		} else {
+			root.AddCommand(&cobra.Command{Use: e.name, Short: e.short, Run: func(*cobra.Command, []string) {}})
+		}
+	}
+	return root
+}
+
+// wantsAll reports whether the whole tree is needed: for help, completion and
+// documents.
+func wantsAll(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "help", "completion", "docs", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+			return true
+		}
+	}
+	return false
+}
+
+func addGlobalFlags(root *cobra.Command, a *app) {
+	f := root.PersistentFlags()
+	f.StringVarP(&a.flags.profile, "profile", "P", "", "profile to use (default: AFIELD_PROFILE, else the configured one)")
+	f.StringArrayVar(&a.flags.profileFile, "profile-file", nil, "read this profile `file` above the named profile; repeatable")
+	f.StringArrayVar(&a.flags.set, "set", nil, "set one profile value, `PATH=VALUE`; repeatable")
+	f.StringArrayVar(&a.flags.setString, "set-string", nil, "as --set, VALUE taken literally as text")
+	f.StringVarP(&a.flags.cwd, "cwd", "C", "", "working `directory` in the world (default: the backend's)")
+	f.BoolVar(&a.flags.json, "json", false, "print one JSON document, or one object a line")
+	f.DurationVar(&a.flags.timeout, "timeout", 0, "give up after this `duration`, such as 30s (default: none)")
+	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print no diagnostics but errors")
+	f.CountVarP(&a.flags.verbose, "verbose", "v", "print more diagnostics; repeatable")
+	f.BoolVar(&a.flags.trace, "trace", false, "print round trips and bytes of each step on stderr")
+	f.BoolVar(&a.flags.noProgress, "no-progress", false, "never draw a progress bar")
+	f.StringVar(&a.flags.color, "color", "auto", "colour: auto, always or never")
+	f.BoolVar(&a.flags.noInput, "no-input", false, "never ask anything")
+}

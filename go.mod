@@ -1,0 +1,14 @@
+module github.com/afield-dev/afield
+
+go 1.26
+
+require (
+	github.com/mattn/go-isatty v0.0.24
+	github.com/spf13/cobra v1.10.2
+)
+
+require (
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/spf13/pflag v1.0.10 // indirect
+	golang.org/x/sys v0.46.0 // indirect
+)

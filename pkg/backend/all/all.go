@@ -1,0 +1,10 @@
+// Package all lists the built-in backends. It is the only place that names
+// them.
+package all
+
+import "github.com/afield-dev/afield/pkg/backend"
+
+// Providers are the built-in backends.
+func Providers() backend.Registry {
+	return backend.Registry{}
+}

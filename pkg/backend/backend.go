@@ -1,0 +1,72 @@
+// Package backend joins the file and the process contract into a world: the
+// machine, container or sandbox that a profile names. It holds the registry of
+// providers; each built-in one lives in a folder of its own below this one, and
+// backend/all lists them.
+package backend
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/afield-dev/afield/pkg/remoteexec"
+	"github.com/afield-dev/afield/pkg/remotefs"
+)
+
+// World is one execution world. Files and processes share the connection, the
+// paths, the credential and the lifetime. Files or Processes may be nil where a
+// provider offers only one of them.
+type World interface {
+	Files() remotefs.FS
+	Processes() remoteexec.Runtime
+	// Identity names the world for locks, ledgers and the keeper: equal for two
+	// openings of the same world, without any secret in it.
+	Identity() string
+	// Close ends what was started and releases the connection. It may be called
+	// twice.
+	Close(ctx context.Context) error
+}
+
+// Service is a half of a world.
+type Service string
+
+// The services of a provider.
+const (
+	ServiceFS   Service = "fs"
+	ServiceExec Service = "exec"
+)
+
+// Provider makes worlds of one kind.
+type Provider struct {
+	// Name is what a profile says: "local", "ssh", …
+	Name     string
+	Services []Service
+	// Config is the closed set of keys of a row's config.
+	Config Schema
+	// Open makes the world. It may be lazy about the connection. Config has
+	// been checked against Schema and has its defaults.
+	Open func(ctx context.Context, req OpenRequest) (World, error)
+}
+
+// OpenRequest is what a world needs from the command.
+type OpenRequest struct {
+	// Config holds string, int64, bool, []any and map[string]any values.
+	Config map[string]any
+	// Secret resolves the value of a secret key; "" when it is not set.
+	Secret func(ctx context.Context, key string) (string, error)
+	// Cwd is the working directory in the world asked for by flag or profile:
+	// "" = the backend's default; a relative one is joined to that default.
+	Cwd string
+	// Environ is the caller's environment. Only the local world and a service's
+	// own variables look at it.
+	Environ []string
+	// HostDir is the absolute directory in which afield was started.
+	HostDir string
+	// StateDir is the directory for locks and small caches; made on demand.
+	StateDir string
+	// NewFileMode is fs.newFileMode of the profile; -1 = the world's default.
+	NewFileMode int
+	// Log takes diagnostics; never nil.
+	Log *slog.Logger
+	// Trace counts round trips and bytes for --trace; may be nil.
+	Trace func(step string, roundTrips int, bytes int64)
+}
