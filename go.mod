@@ -3,6 +3,7 @@ module github.com/afield-dev/afield
 go 1.26
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/mattn/go-isatty v0.0.24
 	github.com/spf13/cobra v1.10.2
 )
