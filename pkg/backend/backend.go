@@ -45,6 +45,9 @@ type Provider struct {
 	// Open makes the world. It may be lazy about the connection. Config has
 	// been checked against Schema and has its defaults.
 	Open func(ctx context.Context, req OpenRequest) (World, error)
+	// Sandboxes gives the lifetime of the provider's worlds; nil where a
+	// provider has nothing to make or end. It makes no request.
+	Sandboxes func(ctx context.Context, req OpenRequest) (Sandboxes, error)
 }
 
 // OpenRequest is what a world needs from the command.
