@@ -42,6 +42,10 @@ type Provider struct {
 	Services []Service
 	// Config is the closed set of keys of a row's config.
 	Config Schema
+	// Check is a rule over several keys, nil = none. It sees the config with its
+	// defaults, does no I/O, and names the key that is at fault. The values of
+	// secrets are not in it; a secret that is set is there as true.
+	Check func(config map[string]any) (key, problem string)
 	// Open makes the world. It may be lazy about the connection. Config has
 	// been checked against Schema and has its defaults.
 	Open func(ctx context.Context, req OpenRequest) (World, error)
@@ -52,12 +56,16 @@ type Provider struct {
 
 // OpenRequest is what a world needs from the command.
 type OpenRequest struct {
-	// Config holds string, int64, bool, []any and map[string]any values.
+	// Config holds string, int64, float64, bool, []any and map[string]any values,
+	// without the secret keys.
 	Config map[string]any
-	// Secret resolves the value of a secret key; "" when it is not set.
+	// Secret resolves the value of a secret key; "" when nobody wrote it and its
+	// default leads nowhere. What somebody wrote and cannot be resolved is an
+	// error.
 	Secret func(ctx context.Context, key string) (string, error)
 	// Cwd is the working directory in the world asked for by flag or profile:
-	// "" = the backend's default; a relative one is joined to that default.
+	// "" = the backend's default; a relative one is joined to that default. It
+	// is the config's cwd as well where the schema has one.
 	Cwd string
 	// Environ is the caller's environment. Only the local world and a service's
 	// own variables look at it.

@@ -12,3 +12,12 @@ func (r Registry) Provider(name string) (Provider, bool) {
 	}
 	return Provider{}, false
 }
+
+// Names gives the names in the order of the registry.
+func (r Registry) Names() []string {
+	names := make([]string, len(r))
+	for i, p := range r {
+		names[i] = p.Name
+	}
+	return names
+}
