@@ -20,6 +20,9 @@ const MaxDelay = 2147483647 * time.Millisecond
 // Runtime is one world's processes. All methods may run at the same time.
 // Every error is a *fault.Error with a code EXEC_… or BACKEND_….
 type Runtime interface {
+	// Facts is constant: what this world can and cannot do.
+	Facts() Facts
+
 	// LookPath gives the absolute path of a program in the world
 	// (remoteexec.md 4). Explicit entries of env take part.
 	LookPath(ctx context.Context, command string, env Env) (string, error)
@@ -36,6 +39,11 @@ type Runtime interface {
 	// Shutdown refuses new work, ends everything that was started here, and
 	// waits for it (remoteexec.md 16). It may be called twice.
 	Shutdown(ctx context.Context) error
+
+	// HardStop is the last pass of a program that must end now (HX-2): it sends
+	// KILL to every tree and terminal still owned and waits for nothing. It
+	// never fails or panics, and may be called at any time.
+	HardStop()
 }
 
 // Env is the explicit environment of a start: Set adds or replaces, Remove
@@ -106,8 +114,26 @@ type Outcome struct {
 type Report struct {
 	Outcome    Outcome
 	Started    bool
-	Incomplete bool     // the drain after the exit ran out: a descendant holds a stream (OC-8)
+	Incomplete bool // of any stream
+	Stdout     StreamReport
+	Stderr     StreamReport
 	EnvDropped []string // EN-11
+}
+
+// StreamReport is what is known of one output stream after settlement.
+type StreamReport struct {
+	// Bytes is what came through our hands; -1 where the child wrote to a
+	// descriptor of ours itself, or the caller reads the raw stream.
+	Bytes int64
+	// Truncated: bytes before the collected window are gone from memory.
+	Truncated bool
+	// Incomplete: the drain after the exit ran out, because a descendant holds
+	// the stream (OC-8), or the connection was lost.
+	Incomplete bool
+	// SpillPath is the file with the whole stream, while it stands intact; it
+	// lies in the world SpillWorld: "host".
+	SpillPath  string
+	SpillWorld string
 }
 
 // Stream is an output stream.
@@ -124,10 +150,16 @@ const (
 type Handle interface {
 	// PID is the process id in the world, or 0 while it is unknown (SP-6).
 	PID() int
-	// Stdin is the input with StdinPipe, else nil. Close sends end-of-file.
+	// Started is closed once the program runs or its start has failed.
+	Started() <-chan struct{}
+	// Stdin is the input with StdinPipe, else nil. A write waits until the world
+	// has taken the bytes, also while the start is pending (SI-5); after
+	// Terminate it is dropped (SI-8), after the exit it fails (SI-9). Close sends
+	// end-of-file. One write at a time.
 	Stdin() io.WriteCloser
 	// Pipe is the raw stream with OutputPipe, else nil. It ends with io.EOF
-	// after the last byte, or with an error if the connection was lost.
+	// after the last byte, or with an error if the connection was lost. The
+	// caller closes it; closing early gives the child a broken pipe.
 	Pipe(s Stream) io.ReadCloser
 	// Collected is the reader with OutputCollect, else nil.
 	Collected(s Stream) *Collected
