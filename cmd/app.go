@@ -2,9 +2,11 @@ package cmd
 
 import (
 	"context"
-	"os"
-	"os/signal"
+	"errors"
+	"io/fs"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,68 +20,91 @@ type app struct {
 	// started is set when a command's function begins: what fails before it is
 	// usage.
 	started bool
+	signals *signals
 }
 
 // Main runs one command line and gives the exit status. It is called once in a
 // process.
 func Main(args []string, s *Streams) int {
-	ctx, stop := withSignals(context.Background())
-	defer stop()
-	a := &app{Streams: s}
+	sig := catchSignals(context.Background())
+	defer sig.stop()
+	a := &app{Streams: s, signals: sig}
 	root := newRoot(a, args)
 	root.SetArgs(args)
-	return a.finish(root.ExecuteContext(ctx))
+	c, err := root.ExecuteContextC(sig.ctx)
+	if !a.started {
+		a.flags.json = a.flags.json || asksJSON(args)
+	}
+	return a.finish(c, err)
 }
 
-// finish reports a failure and gives the status.
-func (a *app) finish(err error) int {
-	status, isAnswer := exitStatus(err), false
-	if err != nil && !a.started && fault.CodeOf(err) == "" {
-		err = fault.Wrap(err, fault.Usage, "", "", "%s", err)
-		status = exitUsage
+// asksJSON looks for --json on a command line whose flags may not have been
+// parsed to the end.
+func asksJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
 	}
-	_, isAnswer = err.(statusError)
-	if err != nil && !isAnswer && status != exitPipe {
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
+}
+
+// finish reports a failure of c and gives the status.
+func (a *app) finish(c *cobra.Command, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var answer statusError
+	if errors.As(err, &answer) {
+		return answer.status
+	}
+	err = a.coded(err)
+	status := exitStatus(err)
+	if passesChildStatus(c) {
+		status = execStatus(err)
+	}
+	if status != exitPipe {
 		writeFailure(a.Err, err, status, a.flags.json)
 	}
 	return status
 }
 
-// run wraps the function of a command, so that errors before it count as usage.
+// coded gives an error of the command line library or of our own streams its
+// code; a closed stdout stays without one.
+func (a *app) coded(err error) error {
+	var path *fs.PathError
+	switch {
+	case fault.CodeOf(err) != "":
+		return err
+	case !a.started:
+		return usage("%s", err)
+	case errors.As(err, &path) && path.Op == "write" && !errors.Is(err, syscall.EPIPE):
+		return fault.Wrap(err, fault.FSIOError, "output", path.Path, "cannot write the output: %s", path.Err)
+	}
+	return err
+}
+
+// usage makes the error of a wrong command line.
+func usage(format string, args ...any) *fault.Error {
+	return fault.New(fault.Usage, "", "", format, args...)
+}
+
+// run wraps the function of a command: what fails before it is usage, and its
+// context ends with the deadline of --timeout.
 func (a *app) run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
-		a.started = true
-		return f(c.Context(), args)
-	}
-}
-
-// withSignals gives a context that ends when the process is asked to end; the
-// cause says by what. A second signal kills at once (HX-1). SIGPIPE is caught
-// so that a closed stdout is an error like any other and cleaning up happens.
-func withSignals(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	ch := make(chan os.Signal, 2)
-	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	done := make(chan struct{})
-	go func() {
-		select {
-		case s := <-ch:
-			cancel(causeOf(s))
-			signal.Reset(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-		case <-done:
+		if err := a.checkArguments(c, args); err != nil {
+			return err
 		}
-	}()
-	return ctx, func() { signal.Stop(ch); close(done); cancel(nil) }
+		ctx, stop := a.withDeadline(c.Context())
+		defer stop()
+		a.started = true
+		return f(ctx, args)
+	}
 }
 
-func causeOf(s os.Signal) error {
-	switch s {
-	case syscall.SIGTERM:
-		return fault.ErrTerminated
-	case syscall.SIGHUP:
-		return fault.ErrHungUp
-	default:
-		return fault.ErrInterrupted
+// withDeadline applies --timeout.
+func (a *app) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.flags.timeout == 0 {
+		return ctx, func() {}
 	}
+	return context.WithDeadlineCause(ctx, time.Now().Add(a.flags.timeout), fault.ErrDeadline)
 }

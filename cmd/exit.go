@@ -4,6 +4,8 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/afield-dev/afield/pkg/fault"
 )
 
@@ -37,21 +39,26 @@ type statusError struct{ status int }
 
 func (e statusError) Error() string { return "exit status" }
 
+// childStatus marks a command that passes the status of a program on and so
+// has the second table.
+const childStatus = "child-status"
+
+func passesChildStatus(c *cobra.Command) bool { return c != nil && c.Annotations[childStatus] != "" }
+
 // exitStatus gives the status of an error.
 func exitStatus(err error) int {
-	var status statusError
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &status):
-		return status.status
-	case errors.Is(err, syscall.EPIPE) && fault.CodeOf(err) == "":
+	if closedOutput(err) {
 		return exitPipe
 	}
 	if status, ok := statusOfCause(err); ok {
 		return status
 	}
 	return statusOf(fault.CodeOf(err))
+}
+
+// closedOutput reports whether err says that the reader of our stdout is gone.
+func closedOutput(err error) bool {
+	return errors.Is(err, syscall.EPIPE) && fault.CodeOf(err) == ""
 }
 
 // statusOfCause gives the status of a cancelled operation: by why it was
@@ -118,6 +125,9 @@ func statusOf(code fault.Code) int {
 // execStatus gives the status of an error of exec, term and job wait, whose
 // table leaves room for the child's own (design.md 2).
 func execStatus(err error) int {
+	if closedOutput(err) {
+		return exitPipe
+	}
 	if status, ok := statusOfCause(err); ok {
 		return status
 	}
@@ -126,8 +136,6 @@ func execStatus(err error) int {
 		return exitNotFound
 	case fault.ExecProgramNotExecutable, fault.ExecProgramFormat, fault.ExecArgumentsTooLong:
 		return exitNotExec
-	case fault.Usage, fault.ProfileNotFound, fault.ProfileInvalid:
-		return exitFailed
 	default:
 		return exitFailed
 	}

@@ -37,6 +37,9 @@ type entry struct {
 func entries() []entry {
 	return []entry{
 		{"version", "Print the version", newVersion},
+		{"completion", "Print the completion script of a shell", newCompletion},
+		{"help", "Explain a command", newHelp},
+		{"docs", "", newDocs},
 	}
 }
 
@@ -47,19 +50,26 @@ func newRoot(a *app, args []string) *cobra.Command {
 		Short:         "Files and processes in a world that is somewhere else",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          knownChild,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%s", err).WithHint("%s", seeHelp(c))
+	})
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	addGlobalFlags(root, a)
 	all := wantsAll(args)
 	for _, e := range entries() {
+		c := &cobra.Command{Use: e.name, Short: e.short, Hidden: e.short == "", Run: func(*cobra.Command, []string) {}}
 		if all || slices.Contains(args, e.name) {
-			root.AddCommand(e.build(a))
-		} else {
-			root.AddCommand(&cobra.Command{Use: e.name, Short: e.short, Run: func(*cobra.Command, []string) {}})
+			c = e.build(a)
+		}
+		root.AddCommand(c)
+		if e.name == "help" {
+			root.SetHelpCommand(c)
 		}
 	}
 	return root
@@ -82,7 +92,7 @@ func addGlobalFlags(root *cobra.Command, a *app) {
 	f.StringVarP(&a.flags.profile, "profile", "P", "", "profile to use (default: AFIELD_PROFILE, else the configured one)")
 	f.StringArrayVar(&a.flags.profileFile, "profile-file", nil, "read this profile `file` above the named profile; repeatable")
 	f.StringArrayVar(&a.flags.set, "set", nil, "set one profile value, `PATH=VALUE`; repeatable")
-	f.StringArrayVar(&a.flags.setString, "set-string", nil, "as --set, VALUE taken literally as text")
+	f.StringArrayVar(&a.flags.setString, "set-string", nil, "as --set with `PATH=VALUE` taken literally as text; repeatable")
 	f.StringVarP(&a.flags.cwd, "cwd", "C", "", "working `directory` in the world (default: the backend's)")
 	f.BoolVar(&a.flags.json, "json", false, "print one JSON document, or one object a line")
 	f.DurationVar(&a.flags.timeout, "timeout", 0, "give up after this `duration`, such as 30s (default: none)")

@@ -31,7 +31,7 @@ func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  none,
 		RunE:  a.run(func(context.Context, []string) error { return runVersion(a) }),
 	}
 }
