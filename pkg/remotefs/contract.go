@@ -176,8 +176,10 @@ type WriteRequest struct {
 	Intent Intent
 	// Version is the guard of IntentReplace.
 	Version string
-	// Basis asks for Before and After in the outcome.
-	Basis bool
+	// BasisMax, if positive, asks for Before and After in the outcome, as far
+	// as both sides are smaller (remotefs.md 7, step 4); the default limit is
+	// DefaultBasisMax.
+	BasisMax int64
 	// Mode is the mode of the published file; -1: a new file gets 0666 minus
 	// the world's umask or the configured mode, a replaced one keeps its own.
 	Mode int
@@ -185,9 +187,13 @@ type WriteRequest struct {
 	InPlace bool
 }
 
+// DefaultBasisMax is the default of WriteRequest.BasisMax in bytes.
+const DefaultBasisMax = 10 << 20
+
 // WriteOutcome is the result of a write. Before is nil when there was no file,
 // when it was not asked for, and when it could not be given (remotefs.md 7,
-// step 4). After is the content with CR LF folded to LF, given with Basis.
+// step 4). After is the content with CR LF folded to LF, nil where Before could
+// not be given for the size of the content, and when it was not asked for.
 type WriteOutcome struct {
 	Target    Target
 	Operation Operation

@@ -21,7 +21,8 @@ const (
 var byteOrderMark = []byte{0xEF, 0xBB, 0xBF}
 
 // TextStream gives the exact bytes of a text file in pieces, each proven to be
-// UTF-8 before it is handed out. It is for one goroutine.
+// UTF-8 before it is handed out. The byte-order mark, if there is one, is part
+// of them. It is for one goroutine.
 type TextStream struct {
 	ctx     context.Context
 	file    File
@@ -65,6 +66,27 @@ func (s *TextStream) Next() ([]byte, error) {
 	return nil, s.err
 }
 
+// WriteTo writes what is left to w. A pipe is enlarged first, so that fewer
+// calls carry more. An error of w is returned as it is.
+func (s *TextStream) WriteTo(w io.Writer) (int64, error) {
+	enlargePipe(w)
+	var total int64
+	for {
+		piece, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			return total, nil
+		}
+		if err != nil {
+			return total, err
+		}
+		n, err := w.Write(piece)
+		total += int64(n)
+		if err != nil {
+			return total, err
+		}
+	}
+}
+
 // fill reads once and gives what is proven by then.
 func (s *TextStream) fill() ([]byte, error) {
 	if s.ctx.Err() != nil {
@@ -77,7 +99,7 @@ func (s *TextStream) fill() ([]byte, error) {
 		return nil, verr
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, mapError(err, "read", s.target.Display)
+		return nil, failure(s.ctx, err, "read", s.target.Display)
 	}
 	if !s.started && err == nil && len(data) < len(byteOrderMark) {
 		return s.hand(data, 0), nil
@@ -90,8 +112,7 @@ func (s *TextStream) fill() ([]byte, error) {
 		end -= unfinished(data)
 	}
 	if !utf8.Valid(data[:end]) {
-		return nil, fault.New(fault.FSNotText, "read", s.target.Display,
-			"cannot read %q: invalid UTF-8 text", s.target.Display).WithHint("read it with --bytes")
+		return nil, notText("read", s.target.Display, "invalid UTF-8 text")
 	}
 	return s.hand(data, end), err
 }
@@ -106,8 +127,7 @@ func (s *TextStream) hand(data []byte, end int) []byte {
 func (s *TextStream) sample(fresh []byte) error {
 	if left := sampleSize - s.offset; left > 0 {
 		if bytes.IndexByte(fresh[:min(left, int64(len(fresh)))], 0) >= 0 {
-			return fault.New(fault.FSNotText, "read", s.target.Display,
-				"cannot read %q: binary file", s.target.Display).WithHint("read it with --bytes")
+			return notText("read", s.target.Display, "binary file")
 		}
 	}
 	s.offset += int64(len(fresh))

@@ -2,9 +2,14 @@
 // them.
 package all
 
-import "github.com/afield-dev/afield/pkg/backend"
+import (
+	"github.com/afield-dev/afield/pkg/backend"
+	"github.com/afield-dev/afield/pkg/backend/local"
+)
 
 // Providers are the built-in backends.
 func Providers() backend.Registry {
-	return backend.Registry{}
+	return backend.Registry{
+		local.Provider(),
+	}
 }
