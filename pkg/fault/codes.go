@@ -93,3 +93,26 @@ const (
 
 	Usage Code = "USAGE"
 )
+
+// Codes gives the closed list.
+func Codes() []Code {
+	return []Code{
+		FSNotFound, FSNotDirectory, FSNotRegularFile, FSNotText, FSTooLarge, FSPermissionDenied,
+		FSSandboxDenied, FSStaleVersion, FSNotObserved, FSEditNotFound, FSAmbiguousEdit, FSAborted, FSIOError,
+		SearchInvalidPattern, SearchFailed, SearchAborted, SearchRawOutputOverflow,
+		ExecInvalidSpec, ExecCancelled, ExecDisposing, ExecProgramNotFound, ExecProgramNotExecutable,
+		ExecProgramFormat, ExecArgumentsTooLong, ExecCwdMissing, ExecCwdNotDirectory, ExecCwdDenied,
+		ExecSpawnFailed, ExecTransportLost, ExecTransportCorrupt, ExecOutputOverflow, ExecCleanupFailed,
+		ExecNoForeground, ExecSignalNotDelivered, ExecSessionExited, ExecSessionClosing, ExecSendActive,
+		ExecUnknownSession, ExecForeignSession, ExecNameTaken,
+		ProfileNotFound, ProfileInvalid, ProfileConflict, ProfileNoProvider, ProfileUntrusted,
+		ProfileSecretMissing, ProfileSecretLiteral, ProfilePathNotFound, ProfileExists,
+		PluginManifestInvalid, PluginSourceInvalid, PluginNotFound, PluginConflict, PluginIntegrity,
+		PluginTampered, PluginBusy, PluginConfirm, PluginArchiveInvalid, PluginTooLarge, PluginDenied,
+		PluginIO, PluginFetchFailed, PluginStartFailed, PluginCrashed, PluginProtocol,
+		PluginPlatformUnsupported, PluginVersionUnsupported,
+		BackendUnreachable, BackendAuthFailed, BackendHostKey, BackendRateLimited, BackendQuota,
+		BackendConflict, BackendProtocol, BackendWorldGone, BackendUnsupported, BackendInternal,
+		Usage,
+	}
+}
