@@ -119,6 +119,7 @@ type outbox struct {
 	cond   *sync.Cond
 	credit int
 	closed bool // the peer does not want more: a broken pipe
+	hasty  bool // the call is cancelled: what finds no credit fails
 	fin    bool // we have finished
 	err    error
 }
@@ -148,13 +149,13 @@ func (b *outbox) grant(body []byte) error {
 func (b *outbox) acquire(want int) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.credit == 0 && !b.closed && !b.fin && b.err == nil {
+	for b.credit == 0 && !b.closed && !b.fin && !b.hasty && b.err == nil {
 		b.cond.Wait()
 	}
 	switch {
 	case b.err != nil:
 		return 0, b.err
-	case b.closed, b.fin:
+	case b.closed, b.fin, b.credit == 0:
 		return 0, io.ErrClosedPipe
 	}
 	n := min(want, b.credit, MaxData)
@@ -177,6 +178,15 @@ func (b *outbox) refuse() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
+	b.cond.Broadcast()
+}
+
+// hurry keeps senders from waiting for credit: after CANCEL nobody may ever
+// read again.
+func (b *outbox) hurry() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hasty = true
 	b.cond.Broadcast()
 }
 

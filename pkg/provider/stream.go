@@ -65,8 +65,9 @@ func (s *Stream) Context() context.Context { return s.ctx }
 // closing it tells the peer that no more is wanted.
 func (s *Stream) Reader(p Port) io.ReadCloser { return portReader{s, p} }
 
-// Writer sends content on a port. Writing waits for credit; closing it is the
-// end of the port's content.
+// Writer sends content on a port. Writing waits for credit, and once the call
+// is cancelled it fails instead of waiting; closing it is the end of the port's
+// content.
 func (s *Stream) Writer(p Port) io.WriteCloser { return portWriter{s, p} }
 
 type portReader struct {
@@ -216,6 +217,9 @@ func (s *Stream) receive(f Frame) error {
 			return protocolError("CANCEL from the serving side")
 		}
 		s.cancel(context.Canceled)
+		for _, o := range s.out {
+			o.hurry()
+		}
 		return nil
 	case KindEvent:
 		return s.takeEvent(f.Body)
