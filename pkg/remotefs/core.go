@@ -91,10 +91,10 @@ func (c *core) FileURL(t Target) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fileURL(p), nil
+	return PathURL(p), nil
 }
 
-func (c *core) Contains(parent, child Target) bool { return contains(parent.Key, child.Key) }
+func (c *core) Contains(parent, child Target) bool { return PathContains(parent.Key, child.Key) }
 
 func (c *core) Stat(ctx context.Context, at At) (Target, *Info, error) {
 	ref, display, err := c.locate(ctx, "stat", at)

@@ -47,18 +47,18 @@ func join(defaultCwd, cwd, p string) string {
 	return path.Join(defaultCwd, cwd, p)
 }
 
-// contains reports whether child is parent or lies below it; both are made
+// PathContains reports whether child is parent or lies below it; both are made
 // clean by text first.
-func contains(parent, child string) bool {
+func PathContains(parent, child string) bool {
 	parent, child = path.Clean(parent), path.Clean(child)
 	return parent == child || strings.HasPrefix(child, strings.TrimSuffix(parent, "/")+"/")
 }
 
 const upperHex = "0123456789ABCDEF"
 
-// fileURL encodes an absolute path by the set of remotefs.md 2.5 (S-4), which
+// PathURL encodes an absolute path by the set of remotefs.md 2.5 (S-4), which
 // neither url.PathEscape nor url.URL.String produces.
-func fileURL(p string) string {
+func PathURL(p string) string {
 	var b strings.Builder
 	b.WriteString("file://")
 	for i := 0; i < len(p); i++ {

@@ -48,7 +48,7 @@ func TestContains(t *testing.T) { // cases 45, 46, 47
 		{"/a", "/ab", false}, {"/a", "/a/..b", true}, {"/", "/x", true}, {"/", "/", true},
 		{"/A", "/a/b", false}, {"/a/", "/a/b/", true}, {"/a", "/a/../b", false},
 	} {
-		if got := contains(c.parent, c.child); got != c.want {
+		if got := PathContains(c.parent, c.child); got != c.want {
 			t.Errorf("contains(%q, %q) = %v", c.parent, c.child, got)
 		}
 	}
@@ -67,8 +67,8 @@ func TestFileURL(t *testing.T) { // cases 35 to 43, S-4
 		{"/e\u0301", "/e%CC%81"},
 		{"/AZaz09", "/AZaz09"},
 	} {
-		if got := fileURL(c.path); got != "file://"+c.want {
-			t.Errorf("fileURL(%q) = %q, want file://%s", c.path, got, c.want)
+		if got := PathURL(c.path); got != "file://"+c.want {
+			t.Errorf("PathURL(%q) = %q, want file://%s", c.path, got, c.want)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (c *core) StreamText(ctx context.Context, at At) (*TextStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newTextStream(ctx, f, t), nil
+	return NewTextStream(ctx, f, t), nil
 }
 
 func (c *core) ReadText(ctx context.Context, at At) (Text, error) {

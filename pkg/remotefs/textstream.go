@@ -36,7 +36,8 @@ type TextStream struct {
 	err     error
 }
 
-func newTextStream(ctx context.Context, f File, t Target) *TextStream {
+// NewTextStream reads the text of an open file, which it owns from then on.
+func NewTextStream(ctx context.Context, f File, t Target) *TextStream {
 	return &TextStream{ctx: ctx, file: f, target: t, buf: make([]byte, streamBuffer)}
 }
 
