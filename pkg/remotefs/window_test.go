@@ -52,7 +52,7 @@ type pieces struct {
 
 func (p pieces) StreamText(ctx context.Context, at At) (*TextStream, error) {
 	f := &pieceFile{Reader: strings.NewReader(p.text), size: p.size}
-	return newTextStream(ctx, f, Target{Key: "/f", Display: at.Path}), nil
+	return NewTextStream(ctx, f, Target{Key: "/f", Display: at.Path}), nil
 }
 
 func (pieces) Resolve(context.Context, string, string) (t Target, err error)        { return }
