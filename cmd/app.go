@@ -108,3 +108,22 @@ func (a *app) withDeadline(ctx context.Context) (context.Context, context.Cancel
 	}
 	return context.WithDeadlineCause(ctx, time.Now().Add(a.flags.timeout), fault.ErrDeadline)
 }
+
+// closeTime bounds what closing a world may take after the command is done.
+const closeTime = 10 * time.Second
+
+// withWorld opens the world, hands it to f, and closes it. Closing cannot turn
+// success into failure.
+func (a *app) withWorld(ctx context.Context, f func(*world) error) error {
+	w, err := a.openWorld(ctx)
+	if err != nil {
+		return err
+	}
+	err = f(w)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	if cerr := w.Close(closing); cerr != nil {
+		a.note("warning: closing the world: %s", cerr)
+	}
+	return err
+}

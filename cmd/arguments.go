@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -79,3 +80,38 @@ func none(c *cobra.Command, args []string) error {
 }
 
 func seeHelp(c *cobra.Command) string { return "see " + c.CommandPath() + " --help" }
+
+// exclusive refuses more than one flag of a group.
+func exclusive(f *pflag.FlagSet, group ...string) error {
+	first := ""
+	for _, name := range group {
+		switch {
+		case !f.Changed(name):
+		case first != "":
+			return usage("--%s and --%s cannot be used together", first, name)
+		default:
+			first = name
+		}
+	}
+	return nil
+}
+
+// oneOf wants at least one flag of a group.
+func oneOf(f *pflag.FlagSet, group ...string) error {
+	for _, name := range group {
+		if f.Changed(name) {
+			return nil
+		}
+	}
+	return usage("one of --%s is required", strings.Join(group, ", --"))
+}
+
+// firstOf gives the first error of a list.
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

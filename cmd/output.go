@@ -79,3 +79,13 @@ func oneLine(s string) string {
 		return r
 	}, strings.ReplaceAll(s, "\n", " "))
 }
+
+// note writes a line of diagnostics, unless --quiet forbids it.
+func (a *app) note(format string, args ...any) {
+	if !a.flags.quiet {
+		fmt.Fprintln(a.Err, "afield: "+oneLine(fmt.Sprintf(format, args...)))
+	}
+}
+
+// octal gives permission bits as scripts see them: "0644".
+func octal(mode int) string { return fmt.Sprintf("%04o", mode) }

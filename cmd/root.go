@@ -36,6 +36,7 @@ type entry struct {
 // entries are the commands of the top level in the order of help.
 func entries() []entry {
 	return []entry{
+		{"fs", "Read and change files in the world", newFS},
 		{"version", "Print the version", newVersion},
 		{"completion", "Print the completion script of a shell", newCompletion},
 		{"help", "Explain a command", newHelp},

@@ -16,6 +16,7 @@ import (
 type world struct {
 	backend.World
 	provider string
+	near     bool // see backend.Provider
 }
 
 // openWorld opens the world that the profile names. It is called after all
@@ -42,7 +43,7 @@ func (a *app) openWorld(ctx context.Context) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &world{w, p.Name}, nil
+	return &world{w, p.Name, p.Near}, nil
 }
 
 // stateDir is the directory for locks, ledgers and small caches.

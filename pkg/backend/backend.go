@@ -40,6 +40,9 @@ type Provider struct {
 	// Name is what a profile says: "local", "ssh", …
 	Name     string
 	Services []Service
+	// Near: operations take no round trip, so that completion of paths may ask
+	// the world at each press of a key.
+	Near bool
 	// Config is the closed set of keys of a row's config.
 	Config Schema
 	// Check is a rule over several keys, nil = none. It sees the config with its

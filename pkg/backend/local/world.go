@@ -16,6 +16,7 @@ import (
 func Provider() backend.Provider {
 	return backend.Provider{
 		Name:     "local",
+		Near:     true,
 		Services: []backend.Service{backend.ServiceFS, backend.ServiceExec},
 		Config: backend.Schema{
 			{Key: "cwd", Kind: backend.KindText, Doc: "working directory; a relative one is joined to the one afield was started in"},
