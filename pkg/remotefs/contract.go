@@ -166,7 +166,8 @@ const (
 // WriteRequest is the content of a write and its guard.
 type WriteRequest struct {
 	// Content is read to its end. Up to 1 MiB is checked before any I/O, more
-	// while it is staged (S-9). The caller closes what is behind it.
+	// while it is staged (S-9). The caller closes what is behind it. If the
+	// context ends while a read of it blocks, that read may outlast the call.
 	Content io.Reader
 	// Size is the number of bytes Content holds, or -1. A Content that ends
 	// with another count is an error and nothing is published.
@@ -223,12 +224,13 @@ type EditRequest struct {
 	DryRun bool
 	// InPlace writes through the open file instead of replacing it.
 	InPlace bool
-	// Basis asks for Before and After in the outcome.
-	Basis bool
+	// BasisMax, if positive, asks for Before and After in the outcome, as far
+	// as both sides are smaller.
+	BasisMax int64
 }
 
 // EditOutcome is the result of an edit. Before and After are the folded texts
-// without byte-order mark, given with Basis.
+// without byte-order mark, if they were asked for and are small enough.
 type EditOutcome struct {
 	Target       Target
 	Version      string

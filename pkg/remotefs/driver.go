@@ -175,8 +175,11 @@ type WriteSpec struct {
 	Intent Intent
 	// Version is the guard of IntentReplace.
 	Version string
-	// Mode as in StageOptions.
-	Mode int
+	// Mode of the published file; -1: a file that is replaced keeps its own, as
+	// in StageOptions, and a new one gets NewMode; if that is -1 too, the world's
+	// default.
+	Mode    int
+	NewMode int
 	// InPlace writes through the open file; not atomic.
 	InPlace bool
 	// BasisMax, if positive, asks for the prior content, if it is smaller.
@@ -205,6 +208,8 @@ type InPlacer interface {
 	// WriteInPlace overwrites the regular file key and cuts it to the length of
 	// content, flushes it and gives its new version. A guard that is not "" is
 	// compared with the version of the opened file before anything is changed.
+	// ctx counts until then; an error after that has fault.RetryUnknown, since
+	// the file may be partly written.
 	WriteInPlace(ctx context.Context, key string, content io.Reader, opts InPlaceOptions) (version string, err error)
 }
 
