@@ -108,7 +108,7 @@ func runFSEdit(ctx context.Context, a *app, fs remotefs.FS, opts fsEditOptions, 
 		DryRun: opts.dryRun, InPlace: opts.inPlace,
 	}
 	if opts.basis || opts.diff {
-		req.Basis = true
+		req.BasisMax = remotefs.DefaultBasisMax
 	}
 	out, err := fs.EditText(ctx, remotefs.AtPath(opts.path, ""), req)
 	if err != nil {
