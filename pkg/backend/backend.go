@@ -18,6 +18,10 @@ import (
 type World interface {
 	Files() remotefs.FS
 	Processes() remoteexec.Runtime
+	// Cwd is the working directory, absolute in the world: that of the request
+	// joined to the backend's default. It is where processes start (SP-1). It
+	// may make the connection, and takes a round trip of its own at most once.
+	Cwd(ctx context.Context) (string, error)
 	// Identity names the world for locks, ledgers and the keeper: equal for two
 	// openings of the same world, without any secret in it.
 	Identity() string

@@ -27,6 +27,7 @@ func Provider() backend.Provider {
 
 // World is this machine.
 type World struct {
+	cwd       string
 	files     remotefs.FS
 	processes remoteexec.Runtime
 	identity  string
@@ -37,7 +38,7 @@ type World struct {
 func Open(req backend.OpenRequest) (*World, error) {
 	identity := "local:" + hostname()
 	cwd := workingDirectory(req)
-	w := &World{identity: identity}
+	w := &World{cwd: cwd, identity: identity}
 	w.files = remotefs.New(NewDriver(cwd), remotefs.Options{
 		Locks:       remotefs.NewLocks(req.StateDir, identity),
 		NewFileMode: req.NewFileMode,
@@ -73,6 +74,9 @@ func (w *World) Files() remotefs.FS { return w.files }
 
 // Processes gives the processes of this machine.
 func (w *World) Processes() remoteexec.Runtime { return w.processes }
+
+// Cwd gives the working directory without looking whether it is there.
+func (w *World) Cwd(context.Context) (string, error) { return w.cwd, nil }
 
 // Identity names this machine.
 func (w *World) Identity() string { return w.identity }
