@@ -16,6 +16,7 @@ const (
 	KindList               // []any of Items, or of text
 	KindMap                // map[string]any of Fields, or of Items, or of text
 	KindNumber             // float64
+	KindAny                // whatever was written
 )
 
 // Field is one key.
