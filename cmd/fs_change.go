@@ -59,20 +59,4 @@ func withBytesHint(err error) error {
 
 // advise adds the next step to the message of a guard's refusal (remotefs.md
 // 16). The code stays, and the original is the cause.
-func advise(err error) error {
-	var e *fault.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	more := *e
-	more.Err = err
-	switch e.Code {
-	case fault.FSStaleVersion:
-		more.Message += " — re-read the file, then retry"
-	case fault.FSNotObserved:
-		more.Message += " — read the file, then retry"
-	default:
-		return err
-	}
-	return &more
-}
+func advise(err error) error { return remotefs.Advise(err) }

@@ -21,17 +21,28 @@ type View struct {
 // options before any I/O, then the errors of StreamText, and FS_NOT_FOUND for an
 // offset behind the last line. Memory is bounded by the window.
 func ReadView(ctx context.Context, files FS, at At, opts WindowOptions) (View, error) {
-	if at.Target.Key == "" && Blank(at.Path) {
-		return View{}, fault.New(fault.Usage, "read", at.Path, "file_path must be a non-empty string")
-	}
-	opts, err := opts.Check()
-	if err != nil {
+	if err := checkView(at, &opts); err != nil {
 		return View{}, err
 	}
 	s, err := files.StreamText(ctx, at)
 	if err != nil {
 		return View{}, err
 	}
+	return viewOf(s, opts)
+}
+
+// checkView refuses what can be told before any I/O and fills in defaults.
+func checkView(at At, opts *WindowOptions) error {
+	if at.Target.Key == "" && Blank(at.Path) {
+		return fault.New(fault.Usage, "read", at.Path, "file_path must be a non-empty string")
+	}
+	checked, err := opts.Check()
+	*opts = checked
+	return err
+}
+
+// viewOf reads a stream to its end, closes it, and gives the window.
+func viewOf(s *TextStream, opts WindowOptions) (View, error) {
 	defer s.Close()
 	w := newWindower(opts)
 	for {
