@@ -3,7 +3,6 @@ module github.com/afield-dev/afield
 go 1.26.0
 
 require (
-	github.com/coder/websocket v1.8.15
 	github.com/creack/pty v1.1.24
 	github.com/google/go-cmp v0.7.0
 	github.com/mattn/go-isatty v0.0.24
