@@ -178,7 +178,7 @@ func (w *windower) take(line []byte, more bool) {
 	if !more {
 		line = bytes.TrimSuffix(line, []byte{'\r'})
 	}
-	text := cutLine(line, w.opts.MaxLineLength)
+	text := CutLine(line, w.opts.MaxLineLength)
 	cost := len(text)
 	if len(w.win.Lines) > 0 {
 		cost++
@@ -206,9 +206,9 @@ func (w *windower) finish(display string) (Window, error) {
 	return w.win, nil
 }
 
-// cutLine keeps the first max UTF-16 units of a line and says when it cut. No
+// CutLine keeps the first max UTF-16 units of a line and says when it cut. No
 // surrogate pair is split (cases 257 to 261).
-func cutLine(line []byte, max int) string {
+func CutLine(line []byte, max int) string {
 	if len(line) <= max {
 		return string(line)
 	}
