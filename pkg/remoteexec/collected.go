@@ -6,14 +6,20 @@ import (
 	"github.com/afield-dev/afield/pkg/fault"
 )
 
+// blockSize is the piece in which the window of a stream is allocated, so that
+// the memory of a stream never exceeds its cap (CR-2).
+const blockSize = 64 << 10
+
 // Collected keeps the last bytes of a stream, addressed by position in the
 // whole stream (CR-1 to CR-9). Reading consumes nothing. All methods may run at
 // the same time.
 type Collected struct {
-	mu    sync.Mutex
-	max   int
-	ring  []byte // grows up to max, then wraps
-	total int64
+	mu        sync.Mutex
+	max       int64
+	blocks    [][]byte // a ring of max bytes; position p of the stream is at p % max
+	total     int64
+	sealed    bool // nothing is added any more
+	spillPath string
 }
 
 // Chunk is an answer of ReadFrom.
@@ -24,33 +30,66 @@ type Chunk struct {
 	SpillPath  string // file that holds the whole stream, while it stands
 }
 
-func newCollected(max int64) *Collected { return &Collected{max: int(max)} }
+// TextChunk is an answer of ReadText.
+type TextChunk struct {
+	Text       string
+	NextOffset int64
+	Lossy      bool
+	SpillPath  string
+}
 
-// ReadFrom gives what is kept from offset on (CR-3).
+func newCollected(max int64) *Collected { return &Collected{max: max} }
+
+// ReadFrom gives the bytes that are kept from offset on (CR-3).
 func (c *Collected) ReadFrom(offset int64) (Chunk, error) {
 	if offset < 0 {
-		return Chunk{}, fault.New(fault.ExecInvalidSpec, "read", "", "offset must not be negative")
+		return Chunk{}, fault.New(fault.ExecInvalidSpec, "read", "", "read from %d: an offset must not be negative", offset)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	first := c.total - int64(len(c.ring))
-	start := min(max(offset, first), c.total)
-	return Chunk{Bytes: c.copyFrom(start - first), NextOffset: c.total, Lossy: offset < first}, nil
+	return c.chunk(offset), nil
 }
 
-// copyFrom gives the window from position at on.
-func (c *Collected) copyFrom(at int64) []byte {
-	n := int64(len(c.ring))
-	out := make([]byte, 0, n-at)
-	head := int64(0)
-	if n == int64(c.max) {
-		head = c.total % n
+// ReadText is ReadFrom as text: UTF-8 with one U+FFFD for each maximal invalid
+// part (CR-6). While the stream is open an unfinished character at the end is
+// left for the next read (CR-7).
+func (c *Collected) ReadText(offset int64) (TextChunk, error) {
+	if offset < 0 {
+		return TextChunk{}, fault.New(fault.ExecInvalidSpec, "read", "", "read from %d: an offset must not be negative", offset)
 	}
-	for at < n {
-		i := (head + at) % n
-		end := min(n, i+n-at)
-		out = append(out, c.ring[i:end]...)
-		at += end - i
+	c.mu.Lock()
+	chunk, sealed := c.chunk(offset), c.sealed
+	c.mu.Unlock()
+	text, held := decodeText(chunk.Bytes, sealed)
+	return TextChunk{
+		Text: text, NextOffset: chunk.NextOffset - int64(held), Lossy: chunk.Lossy, SpillPath: chunk.SpillPath,
+	}, nil
+}
+
+// Total is the length of the stream so far.
+func (c *Collected) Total() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total
+}
+
+// chunk answers a read; c.mu is held.
+func (c *Collected) chunk(offset int64) Chunk {
+	first := max(0, c.total-c.max)
+	start := min(max(offset, first), c.total)
+	return Chunk{Bytes: c.window(start), NextOffset: c.total, Lossy: offset < first, SpillPath: c.spillPath}
+}
+
+// window copies what is kept from position at of the stream on; c.mu is held.
+func (c *Collected) window(at int64) []byte {
+	out := make([]byte, 0, c.total-at)
+	for at < c.total {
+		i := at % c.max
+		block := c.blocks[i/blockSize]
+		piece := block[i%blockSize:]
+		piece = piece[:min(int64(len(piece)), c.total-at)]
+		out = append(out, piece...)
+		at += int64(len(piece))
 	}
 	return out
 }
@@ -60,19 +99,55 @@ func (c *Collected) append(p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(p) > 0 {
-		if room := c.max - len(c.ring); room > 0 {
-			n := min(room, len(p))
-			c.ring = append(c.ring, p[:n]...)
-			c.total += int64(n)
-			p = p[n:]
-			continue
-		}
-		if skip := len(p) - c.max; skip > 0 {
-			c.total += int64(skip)
+		if skip := int64(len(p)) - c.max; skip > 0 && c.full() {
+			c.total += skip
 			p = p[skip:]
 		}
-		n := copy(c.ring[c.total%int64(c.max):], p)
+		n := c.put(c.total%c.max, p)
 		c.total += int64(n)
 		p = p[n:]
 	}
+}
+
+// full says that every byte of the ring has been written once.
+func (c *Collected) full() bool { return c.total >= c.max }
+
+// put stores a first part of p at position i of the ring and gives its length.
+func (c *Collected) put(i int64, p []byte) int {
+	n, off := i/blockSize, i%blockSize
+	room := min(blockSize, c.max-n*blockSize) - off
+	p = p[:min(int64(len(p)), room)]
+	if n == int64(len(c.blocks)) {
+		c.blocks = append(c.blocks, nil)
+	}
+	if block := c.blocks[n]; off == int64(len(block)) {
+		c.blocks[n] = append(block, p...)
+		return len(p)
+	}
+	return copy(c.blocks[n][off:], p)
+}
+
+// setSpill publishes or withdraws the spill file's path.
+func (c *Collected) setSpill(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spillPath = path
+}
+
+// seal marks the end of the stream (CR-9).
+func (c *Collected) seal() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sealed = true
+}
+
+// report adds the facts of a sealed stream to r.
+func (c *Collected) report(r StreamReport) StreamReport {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.Bytes, r.Truncated, r.SpillPath = c.total, c.total > c.max, c.spillPath
+	if r.SpillPath != "" {
+		r.SpillWorld = "host"
+	}
+	return r
 }

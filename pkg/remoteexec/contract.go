@@ -134,6 +134,10 @@ type StreamReport struct {
 	// lies in the world SpillWorld: "host".
 	SpillPath  string
 	SpillWorld string
+	// Err is why the stream ended before its end, where that is known:
+	// EXEC_OUTPUT_OVERFLOW, a lost connection, or the failure of the writer that
+	// the output was passed on to.
+	Err error
 }
 
 // Stream is an output stream.

@@ -44,6 +44,7 @@ func Open(req backend.OpenRequest) (*World, error) {
 		NewFileMode: req.NewFileMode,
 		Log:         req.Log,
 	})
+	w.processes = Processes(ProcessOptions{Environ: req.Environ, Dir: req.HostDir})
 	return w, nil
 }
 

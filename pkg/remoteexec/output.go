@@ -1,0 +1,229 @@
+package remoteexec
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// copyBuffer is the buffer of a copied stream.
+const copyBuffer = 128 << 10
+
+// output is one output stream of a handle. It exists before the program does.
+type output struct {
+	spec      Output
+	collected *Collected // of OutputCollect
+	spill     *spill     // of OutputCollect, if asked for
+	pipe      *latePipe  // of OutputPipe
+	count     atomic.Int64
+	counted   bool // bytes come through our hands
+
+	src io.ReadCloser // set by begin; nil = the child has a descriptor itself
+	// ended is closed when the provider reads no more from src; it is closed
+	// from the start for what the provider does not read.
+	ended chan struct{}
+	err   error // why the stream ended early; valid after ended
+	cut   bool  // the drain ran out
+}
+
+func newOutput(spec Output, name string, dir *spillDir) *output {
+	o := &output{spec: spec, ended: make(chan struct{})}
+	switch spec.Mode {
+	case OutputCollect:
+		o.collected = newCollected(spec.MaxBytes)
+		if spec.SpillMax > 0 {
+			o.spill = newSpill(dir, name, spec.SpillMax)
+		}
+	case OutputPipe:
+		o.pipe = newLatePipe()
+	}
+	return o
+}
+
+// begin connects the stream of the started program. overflow is called when a
+// transport that cannot be paused has brought more than anybody reads.
+func (o *output) begin(src io.ReadCloser, pauses bool, overflow func()) {
+	o.src = src
+	switch {
+	case src == nil:
+		o.abandon(nil)
+	case o.spec.Mode == OutputCollect:
+		o.counted = true
+		go o.run(func() error { return o.collect() })
+	case o.spec.Mode == OutputInherit && pauses:
+		o.counted = true
+		go o.run(func() error { return copyStream(o.spec.To, src, &o.count) })
+	case o.spec.Mode == OutputInherit:
+		o.counted = true
+		go o.run(func() error { return o.copyQueued(overflow) })
+	case pauses:
+		o.pipe.open(src, src)
+		close(o.ended)
+	default:
+		queue := newBacklog()
+		o.pipe.open(queue, src)
+		go queue.fill(src, overflow)
+		close(o.ended)
+	}
+}
+
+// run does the provider's reading and closes src, so that a child that still
+// writes gets a broken pipe.
+func (o *output) run(read func() error) {
+	defer close(o.ended)
+	o.err = read()
+	o.src.Close()
+}
+
+// abandon ends a stream that has no source.
+func (o *output) abandon(err error) {
+	if o.pipe != nil {
+		if err == nil {
+			err = io.EOF
+		}
+		o.pipe.fail(err)
+	}
+	close(o.ended)
+}
+
+// collect moves the stream into memory and the spill file.
+func (o *output) collect() error {
+	buf := make([]byte, blockSize)
+	grow := growOnce(o.src)
+	for {
+		n, err := o.src.Read(buf)
+		if n > 0 {
+			grow(n)
+			if o.spill != nil {
+				o.spill.add(o.collected, buf[:n])
+			}
+			o.collected.append(buf[:n])
+		}
+		if err != nil {
+			return endError(err)
+		}
+	}
+}
+
+// copyQueued copies through a backlog (UO-2, UO-4).
+func (o *output) copyQueued(overflow func()) error {
+	queue := newBacklog()
+	copied := make(chan error, 1)
+	go func() { copied <- copyStream(o.spec.To, queue, &o.count) }()
+	queue.fill(o.src, overflow)
+	if err := queue.failure(); err != nil {
+		return err // the copier may hang on a stalled reader: it is left alone
+	}
+	return <-copied
+}
+
+// copyStream copies src to dst, which stays open (OM-3).
+func copyStream(dst io.Writer, src io.Reader, count *atomic.Int64) error {
+	buf := make([]byte, copyBuffer)
+	growSrc, growDst := growOnce(src), growOnce(dst)
+	for {
+		n, err := src.Read(buf)
+		if n > 0 {
+			growSrc(n)
+			growDst(n)
+			count.Add(int64(n))
+			if _, err := dst.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return endError(err)
+		}
+	}
+}
+
+// endError makes a plain end no error.
+func endError(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// drain waits for the end of what is read here. If ctx ends first the stream is
+// closed on our side. A copier may then still hang on a stalled reader of ours;
+// a collector does not.
+func (o *output) drain(ctx context.Context) {
+	select {
+	case <-o.ended:
+		return
+	default:
+	}
+	select {
+	case <-o.ended:
+		return
+	case <-ctx.Done():
+	}
+	o.cut = true
+	o.src.Close()
+	if o.collected != nil {
+		<-o.ended
+	}
+}
+
+// seal ends the stream's records at settlement.
+func (o *output) seal() StreamReport {
+	r := StreamReport{Bytes: -1}
+	if o.counted {
+		r.Bytes = o.count.Load()
+	}
+	r.Incomplete = o.cut
+	if !o.cut && o.err != nil {
+		r.Incomplete, r.Err = true, o.err
+	}
+	if o.collected == nil {
+		return r
+	}
+	if o.spill != nil {
+		o.spill.end(o.collected, !r.Incomplete)
+	}
+	o.collected.seal()
+	return o.collected.report(r)
+}
+
+// latePipe is the reader of a raw stream; it exists before the stream does.
+type latePipe struct {
+	opened chan struct{}
+	once   sync.Once
+	src    io.Reader
+	closer io.Closer
+	err    error
+}
+
+func newLatePipe() *latePipe { return &latePipe{opened: make(chan struct{})} }
+
+func (l *latePipe) open(src io.Reader, closer io.Closer) {
+	first := false
+	l.once.Do(func() { first = true; l.src, l.closer = src, closer; close(l.opened) })
+	if !first {
+		closer.Close() // the caller has closed it already
+	}
+}
+
+func (l *latePipe) fail(err error) {
+	l.once.Do(func() { l.err = err; close(l.opened) })
+}
+
+// Read waits for the start and then for bytes.
+func (l *latePipe) Read(p []byte) (int, error) {
+	<-l.opened
+	if l.src == nil {
+		return 0, l.err
+	}
+	return l.src.Read(p)
+}
+
+// Close gives the child a broken pipe.
+func (l *latePipe) Close() error {
+	l.fail(io.ErrClosedPipe)
+	if l.closer != nil {
+		return l.closer.Close()
+	}
+	return nil
+}
