@@ -14,8 +14,5 @@ func (p *processes) OpenTerminal(ctx context.Context, spec TerminalSpec) (Termin
 	if err := checkTerminal(spec); err != nil {
 		return nil, err
 	}
-	if !p.facts.Terminals {
-		return nil, fault.New(fault.BackendUnsupported, "terminal", "", "%s has no terminals", p.facts.Backend)
-	}
-	return nil, nil
+	return nil, fault.New(fault.BackendUnsupported, "terminal", "", "%s has no terminals", p.facts.Backend)
 }
