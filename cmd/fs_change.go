@@ -56,7 +56,3 @@ func withBytesHint(err error) error {
 	}
 	return err
 }
-
-// advise adds the next step to the message of a guard's refusal (remotefs.md
-// 16). The code stays, and the original is the cause.
-func advise(err error) error { return remotefs.Advise(err) }

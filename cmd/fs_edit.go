@@ -22,6 +22,7 @@ type fsEditOptions struct {
 	diff         bool
 	inPlace      bool
 	basis        bool
+	policy       observedOptions
 }
 
 // editResult is the JSON of fs edit.
@@ -64,6 +65,7 @@ func newFSEdit(a *app) *cobra.Command {
 	f.BoolVar(&opts.diff, "diff", false, "show the change as a unified diff")
 	f.BoolVar(&opts.inPlace, "in-place", false, "write through the open file instead of replacing it; not atomic")
 	f.BoolVar(&opts.basis, "basis", false, "with --json: add the text before and after")
+	addObservedFlags(f, &opts.policy)
 	c.RunE = a.run(func(ctx context.Context, args []string) error {
 		opts.path = args[0]
 		if err := opts.check(f); err != nil {
@@ -73,7 +75,7 @@ func newFSEdit(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.withFiles(ctx, func(fs remotefs.FS) error { return runFSEdit(ctx, a, fs, opts, edits) })
+		return a.withObserved(ctx, opts.policy, func(o observed) error { return runFSEdit(ctx, a, o, opts, edits) })
 	})
 	return c
 }
@@ -91,6 +93,7 @@ func (o *fsEditOptions) check(f *pflag.FlagSet) error {
 		exclusive(f, "all", "edits"),
 		o.needNew(f),
 		checkGuard(f),
+		o.policy.check(f),
 	)
 }
 
@@ -102,7 +105,7 @@ func (o *fsEditOptions) needNew(f *pflag.FlagSet) error {
 	return oneOf(f, "new", "new-file")
 }
 
-func runFSEdit(ctx context.Context, a *app, fs remotefs.FS, opts fsEditOptions, edits []remotefs.Edit) error {
+func runFSEdit(ctx context.Context, a *app, o observed, opts fsEditOptions, edits []remotefs.Edit) error {
 	req := remotefs.EditRequest{
 		Edits: edits, Version: opts.ifVersion, NormalizeEOL: opts.normalizeEOL,
 		DryRun: opts.dryRun, InPlace: opts.inPlace,
@@ -110,12 +113,12 @@ func runFSEdit(ctx context.Context, a *app, fs remotefs.FS, opts fsEditOptions, 
 	if opts.basis || opts.diff {
 		req.BasisMax = remotefs.DefaultBasisMax
 	}
-	out, err := fs.EditText(ctx, remotefs.AtPath(opts.path, ""), req)
+	out, err := o.EditText(ctx, remotefs.AtPath(opts.path, ""), req)
 	if err != nil {
-		return advise(err)
+		return remotefs.Advise(err)
 	}
 	if a.flags.json {
-		return writeJSON(a.Out, newEditResult(fs, out, opts))
+		return writeJSON(a.Out, newEditResult(o.fs, out, opts))
 	}
 	if _, err := fmt.Fprintln(a.Out, editSentence(out, opts)); err != nil || !opts.diff {
 		return err

@@ -12,6 +12,7 @@ import (
 type fsViewOptions struct {
 	path   string
 	window remotefs.WindowOptions
+	policy observedOptions
 }
 
 // viewResult is the JSON of fs view.
@@ -48,12 +49,13 @@ func newFSView(a *app) *cobra.Command {
 	f.IntVar(&opts.window.Limit, "limit", remotefs.DefaultReadLimit, "print at most `N` lines")
 	f.IntVar(&opts.window.MaxBytes, "max-bytes", remotefs.DefaultReadMaxBytes, "print at most `N` bytes of text")
 	f.IntVar(&opts.window.MaxLineLength, "max-line-length", remotefs.DefaultReadMaxLineLength, "cut lines after `N` UTF-16 units")
+	addObservedFlags(f, &opts.policy)
 	c.RunE = a.run(func(ctx context.Context, args []string) error {
 		opts.path = args[0]
 		if err := opts.check(f); err != nil {
 			return err
 		}
-		return a.withFiles(ctx, func(fs remotefs.FS) error { return runFSView(ctx, a, fs, opts) })
+		return a.withObserved(ctx, opts.policy, func(o observed) error { return runFSView(ctx, a, o, opts) })
 	})
 	return c
 }
@@ -75,17 +77,17 @@ func (o *fsViewOptions) check(f *pflag.FlagSet) error {
 			return usage("--%s must be a positive integer", cap.flag)
 		}
 	}
-	return nil
+	return o.policy.check(f)
 }
 
-func runFSView(ctx context.Context, a *app, fs remotefs.FS, opts fsViewOptions) error {
-	v, err := remotefs.ReadView(ctx, fs, remotefs.AtPath(opts.path, ""), opts.window)
+func runFSView(ctx context.Context, a *app, o observed, opts fsViewOptions) error {
+	v, err := o.view(ctx, remotefs.AtPath(opts.path, ""), opts.window)
 	if err != nil {
 		return err
 	}
 	text := v.Render(v.Target.Display)
 	if a.flags.json {
-		return writeJSON(a.Out, newViewResult(fs, v, text))
+		return writeJSON(a.Out, newViewResult(o.fs, v, text))
 	}
 	if a.Terminal(a.Out) {
 		text += "\n" // a prompt follows; elsewhere the text is exact

@@ -22,6 +22,7 @@ type fsWriteOptions struct {
 	inPlace    bool
 	basis      bool
 	diff       bool
+	policy     observedOptions
 }
 
 // writeResult is the JSON of fs write.
@@ -67,12 +68,13 @@ func newFSWrite(a *app) *cobra.Command {
 	f.BoolVar(&opts.inPlace, "in-place", false, "write through the open file instead of replacing it; not atomic")
 	f.BoolVar(&opts.basis, "basis", false, "with --json: add the text before and after")
 	f.BoolVar(&opts.diff, "diff", false, "show the change as a unified diff")
+	addObservedFlags(f, &opts.policy)
 	c.RunE = a.run(func(ctx context.Context, args []string) error {
 		opts.path, opts.hasContent = args[0], f.Changed("content")
 		if err := opts.check(f); err != nil {
 			return err
 		}
-		return a.withFiles(ctx, func(fs remotefs.FS) error { return runFSWrite(ctx, a, fs, opts) })
+		return a.withObserved(ctx, opts.policy, func(o observed) error { return runFSWrite(ctx, a, o, opts) })
 	})
 	return c
 }
@@ -85,6 +87,7 @@ func (o *fsWriteOptions) check(f *pflag.FlagSet) error {
 		exclusive(f, "if-absent", "if-version"),
 		exclusive(f, "if-absent", "in-place"),
 		checkGuard(f),
+		o.policy.check(f),
 	)
 }
 
@@ -104,7 +107,7 @@ func (o *fsWriteOptions) request() remotefs.WriteRequest {
 	return w
 }
 
-func runFSWrite(ctx context.Context, a *app, fs remotefs.FS, opts fsWriteOptions) error {
+func runFSWrite(ctx context.Context, a *app, o observed, opts fsWriteOptions) error {
 	src, err := a.openContent(opts)
 	if err != nil {
 		return err
@@ -114,12 +117,12 @@ func runFSWrite(ctx context.Context, a *app, fs remotefs.FS, opts fsWriteOptions
 	defer bar.stop()
 	w := opts.request()
 	w.Content, w.Size = bar.reader(src.Reader), src.size
-	out, err := fs.WriteText(ctx, remotefs.AtPath(opts.path, ""), w)
+	out, err := o.WriteText(ctx, remotefs.AtPath(opts.path, ""), w)
 	bar.stop()
 	if err != nil {
-		return advise(withBytesHint(err))
+		return remotefs.Advise(withBytesHint(err))
 	}
-	return a.writeWriteResult(fs, out, opts)
+	return a.writeWriteResult(o.fs, out, opts)
 }
 
 func (a *app) writeWriteResult(fs remotefs.FS, out remotefs.WriteOutcome, opts fsWriteOptions) error {

@@ -64,7 +64,7 @@ func writeFailure(w io.Writer, err error, status int, asJSON bool) {
 	if f.Code != nil {
 		line += " [" + string(*f.Code) + "]"
 	}
-	if f.Hint != nil {
+	if f.Hint != nil && !strings.Contains(f.Message, *f.Hint) {
 		line += "\n  hint: " + oneLine(*f.Hint)
 	}
 	fmt.Fprintln(w, line)

@@ -37,6 +37,8 @@ type entry struct {
 func entries() []entry {
 	return []entry{
 		{"fs", "Read and change files in the world", newFS},
+		{"exec", "Run a program in the world", newExec},
+		{"which", "Print the path of a program in the world", newWhich},
 		{"version", "Print the version", newVersion},
 		{"completion", "Print the completion script of a shell", newCompletion},
 		{"help", "Explain a command", newHelp},

@@ -158,7 +158,7 @@ func (s *Secrets) runCommand(ctx context.Context, name string, r Reference) (str
 	case err != nil:
 		return "", missing(name, r, "the command failed: "+reasonOfExec(err))
 	}
-	return withoutNewline(out.Bytes()), nil
+	return withoutNewline(out.kept.Bytes()), nil
 }
 
 func reasonOfExec(err error) string {
@@ -171,15 +171,15 @@ func reasonOfExec(err error) string {
 
 // capped keeps at most max bytes and notes that there were more.
 type capped struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	max  int
 	over bool
 }
 
 func (c *capped) Write(p []byte) (int, error) {
-	if c.Len()+len(p) > c.max {
+	if c.kept.Len()+len(p) > c.max {
 		c.over = true
 		return len(p), nil
 	}
-	return c.Buffer.Write(p)
+	return c.kept.Write(p)
 }

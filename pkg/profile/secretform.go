@@ -139,10 +139,16 @@ func checkTexts(v *value, path []string, ps *problems) {
 }
 
 // checkConfigTexts checks the secrets and references in the config of a row.
-// provider is nil while nobody knows it.
+// provider is nil while nobody knows it. Keys that a known provider does not
+// have are refused elsewhere.
 func checkConfigTexts(provider *backend.Provider, config *value, path []string, ps *problems) {
 	for _, e := range config.entries {
 		at := append(path[:len(path):len(path)], e.key)
+		if provider != nil {
+			if _, known := provider.Config.Field(e.key); !known {
+				continue
+			}
+		}
 		switch {
 		case isSecret(provider, e.key) && !unknownPlain(provider, e.value):
 			checkSecret(e.value, at, ps)

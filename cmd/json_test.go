@@ -1,0 +1,122 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const targetFields = "target target.displayPath target.key target.processPath target.url "
+
+// jsonCommands states the fields of each command a second time, by hand: they
+// are added, never renamed or removed, and an absent fact is null and not
+// missing (design.md 2).
+var jsonCommands = []struct {
+	args   string
+	stdin  string
+	status int
+	fields string
+}{
+	{args: "fs read a.txt", fields: targetFields + "bom bytes text version"},
+	{args: "fs read --bytes --max-bytes 99 a.txt", fields: targetFields + "base64 bytes version"},
+	{args: "fs view a.txt", fields: targetFields +
+		"bom capped lines lines[].number lines[].text nextOffset offset text totalLines version"},
+	{args: "fs write w.txt", stdin: "x", fields: targetFields + "bytes diff operation version"},
+	{args: "fs write w.txt --basis", stdin: "y", fields: targetFields + "after before bytes diff operation version"},
+	{args: "fs write w.txt --diff", stdin: "z", fields: targetFields +
+		"bytes diff diff[].newText diff[].oldText diff[].path operation version"},
+	{args: "fs edit e.txt --old one --new 1", fields: targetFields + "bytes diff operation replacements version"},
+	{args: "fs edit e.txt --old two --new 2 --basis --diff", fields: targetFields +
+		"after before bytes diff diff[].newText diff[].oldText diff[].path operation replacements version"},
+	{args: "fs stat a.txt", fields: targetFields + "group linkTarget mode mtime owner size type version"},
+	{args: "fs lstat a.txt", fields: targetFields + "group linkTarget mode mtime owner size type version"},
+	{args: "fs stat nosuch", status: 3, fields: ""},
+	{args: "fs ls", fields: targetFields + "entries entries[].name entries[].nameBase64 entries[].size " +
+		"entries[].target entries[].target.displayPath entries[].target.key entries[].target.processPath " +
+		"entries[].target.url entries[].type entries[].version"},
+	{args: "fs resolve a.txt", fields: "displayPath key processPath url"},
+	{args: "fs path a.txt", fields: "path"},
+	{args: "fs url a.txt", fields: "url"},
+	{args: "fs contains . a.txt", fields: "contains"},
+	{args: "version", fields: "arch commit go os protocol version"},
+}
+
+func TestJSONFields(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.txt": "one\ntwo\n", "e.txt": "one\ntwo\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range jsonCommands {
+		t.Run(tt.args, func(t *testing.T) {
+			out := runJSON(t, dir, tt.args, tt.stdin, tt.status)
+			want := strings.Fields(tt.fields)
+			slices.Sort(want)
+			if d := cmp.Diff(want, fieldsOf(t, out)); d != "" {
+				t.Errorf("fields differ (-want +got):\n%s\n%s", d, out)
+			}
+		})
+	}
+}
+
+// runJSON runs the plain binary and gives its stdout.
+func runJSON(t *testing.T, dir, args, stdin string, status int) []byte {
+	t.Helper()
+	words := strings.Fields(args)
+	end := slices.Index(words, "--")
+	if end < 0 {
+		end = len(words)
+	}
+	c := exec.Command(filepath.Join(binaryDir(t), "afield"), slices.Insert(words, end, "--json")...)
+	c.Dir, c.Stdin = dir, strings.NewReader(stdin)
+	c.Env = append(os.Environ(), "AFIELD_STATE_DIR="+filepath.Join(dir, ".state"))
+	out, err := c.Output()
+	if got := c.ProcessState.ExitCode(); got != status {
+		t.Fatalf("status %d, want %d (%v)", got, status, err)
+	}
+	return out
+}
+
+// fieldsOf gives the sorted paths of all fields of one JSON document.
+func fieldsOf(t *testing.T, out []byte) []string {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(out))
+	var doc any
+	if err := dec.Decode(&doc); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if dec.More() {
+		t.Fatalf("more than one document: %s", out)
+	}
+	seen := map[string]bool{}
+	collectFields(doc, "", seen)
+	paths := []string{}
+	for path := range seen {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func collectFields(v any, path string, seen map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			at := strings.TrimPrefix(path+"."+name, ".")
+			seen[at] = true
+			collectFields(value, at, seen)
+		}
+	case []any:
+		for _, value := range v {
+			collectFields(value, path+"[]", seen)
+		}
+	}
+}
