@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/afield-dev/afield/pkg/backend"
 	"github.com/afield-dev/afield/pkg/fault"
+	"github.com/afield-dev/afield/pkg/profile"
 )
 
 // app is what the commands of one invocation share.
@@ -21,6 +23,10 @@ type app struct {
 	// usage.
 	started bool
 	signals *signals
+
+	providers backend.Registry // nil = the built-in ones
+	composed  *profile.Composition
+	secrets   *profile.Secrets
 }
 
 // Main runs one command line and gives the exit status. It is called once in a
@@ -62,7 +68,7 @@ func (a *app) finish(c *cobra.Command, err error) int {
 		status = execStatus(err)
 	}
 	if status != exitPipe {
-		writeFailure(a.Err, err, status, a.flags.json)
+		writeFailure(a.Err, a.masked(err), status, a.flags.json)
 	}
 	return status
 }
@@ -97,6 +103,9 @@ func (a *app) run(f func(ctx context.Context, args []string) error) func(*cobra.
 		ctx, stop := a.withDeadline(c.Context())
 		defer stop()
 		a.started = true
+		if a.flags.dump || a.flags.dumpDefault {
+			return runDump(a)
+		}
 		return f(ctx, args)
 	}
 }

@@ -42,6 +42,9 @@ func (a *app) checkGlobals(f *pflag.FlagSet) error {
 	if f.Changed("timeout") && (a.flags.timeout <= 0 || a.flags.timeout > remoteexec.MaxDelay) {
 		return usage("--timeout must be between 1ns and %s", remoteexec.MaxDelay)
 	}
+	if err := a.flags.profileFlags.check(f); err != nil {
+		return err
+	}
 	switch a.flags.color {
 	case "auto", "always", "never":
 		return nil

@@ -83,7 +83,7 @@ func oneLine(s string) string {
 // note writes a line of diagnostics, unless --quiet forbids it.
 func (a *app) note(format string, args ...any) {
 	if !a.flags.quiet {
-		fmt.Fprintln(a.Err, "afield: "+oneLine(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(a.Err, "afield: "+oneLine(a.mask(fmt.Sprintf(format, args...))))
 	}
 }
 

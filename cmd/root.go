@@ -9,19 +9,15 @@ import (
 
 // globalFlags hold for every command.
 type globalFlags struct {
-	profile     string
-	profileFile []string
-	set         []string
-	setString   []string
-	cwd         string
-	json        bool
-	timeout     time.Duration
-	quiet       bool
-	verbose     int
-	trace       bool
-	noProgress  bool
-	color       string
-	noInput     bool
+	profileFlags
+	json       bool
+	timeout    time.Duration
+	quiet      bool
+	verbose    int
+	trace      bool
+	noProgress bool
+	color      string
+	noInput    bool
 }
 
 // entry is a command of the top level. Its own flags and children are built
@@ -39,6 +35,7 @@ func entries() []entry {
 		{"fs", "Read and change files in the world", newFS},
 		{"exec", "Run a program in the world", newExec},
 		{"which", "Print the path of a program in the world", newWhich},
+		{"profile", "Show, check and choose profiles", newProfile},
 		{"version", "Print the version", newVersion},
 		{"completion", "Print the completion script of a shell", newCompletion},
 		{"help", "Explain a command", newHelp},
@@ -65,6 +62,9 @@ func newRoot(a *app, args []string) *cobra.Command {
 	root.SetErr(a.Err)
 	addGlobalFlags(root, a)
 	all := wantsAll(args)
+	if all {
+		_ = root.RegisterFlagCompletionFunc("profile", a.completeProfileFlag)
+	}
 	for _, e := range entries() {
 		c := &cobra.Command{Use: e.name, Short: e.short, Hidden: e.short == "", Run: func(*cobra.Command, []string) {}}
 		if all || slices.Contains(args, e.name) {
@@ -92,11 +92,7 @@ func wantsAll(args []string) bool {
 
 func addGlobalFlags(root *cobra.Command, a *app) {
 	f := root.PersistentFlags()
-	f.StringVarP(&a.flags.profile, "profile", "P", "", "profile to use (default: AFIELD_PROFILE, else the configured one)")
-	f.StringArrayVar(&a.flags.profileFile, "profile-file", nil, "read this profile `file` above the named profile; repeatable")
-	f.StringArrayVar(&a.flags.set, "set", nil, "set one profile value, `PATH=VALUE`; repeatable")
-	f.StringArrayVar(&a.flags.setString, "set-string", nil, "as --set with `PATH=VALUE` taken literally as text; repeatable")
-	f.StringVarP(&a.flags.cwd, "cwd", "C", "", "working `directory` in the world (default: the backend's)")
+	addProfileFlags(f, &a.flags.profileFlags)
 	f.BoolVar(&a.flags.json, "json", false, "print one JSON document, or one object a line")
 	f.DurationVar(&a.flags.timeout, "timeout", 0, "give up after this `duration`, such as 30s (default: none)")
 	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print no diagnostics but errors")

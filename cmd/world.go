@@ -2,12 +2,10 @@ package cmd
 
 import (
 	"context"
-	"log/slog"
-	"path/filepath"
 
 	"github.com/afield-dev/afield/pkg/backend"
-	"github.com/afield-dev/afield/pkg/backend/all"
 	"github.com/afield-dev/afield/pkg/fault"
+	"github.com/afield-dev/afield/pkg/profile"
 	"github.com/afield-dev/afield/pkg/remoteexec"
 	"github.com/afield-dev/afield/pkg/remotefs"
 )
@@ -15,6 +13,7 @@ import (
 // world is the opened world of a command.
 type world struct {
 	backend.World
+	profile  *profile.Profile
 	provider string
 	near     bool // see backend.Provider
 }
@@ -22,47 +21,90 @@ type world struct {
 // openWorld opens the world that the profile names. It is called after all
 // flags are checked. The caller closes it.
 func (a *app) openWorld(ctx context.Context) (*world, error) {
-	p, ok := all.Providers().Provider("local")
-	if !ok {
-		return nil, fault.New(fault.ProfileNoProvider, "", "", "there is no provider %q", "local")
-	}
-	dir, err := a.Dir()
-	if err != nil {
-		return nil, fault.Wrap(err, fault.FSIOError, "", "", "cannot find the directory of this process: %s", err)
-	}
-	w, err := p.Open(ctx, backend.OpenRequest{
-		Config:      map[string]any{},
-		Secret:      func(context.Context, string) (string, error) { return "", nil },
-		Cwd:         a.flags.cwd,
-		Environ:     a.Environ,
-		HostDir:     dir,
-		StateDir:    a.stateDir(),
-		NewFileMode: -1,
-		Log:         slog.New(slog.DiscardHandler),
-	})
+	p, err := a.loadProfile()
 	if err != nil {
 		return nil, err
 	}
-	return &world{w, p.Name, p.Near}, nil
+	files, err := a.openRow(ctx, p, p.FS)
+	if err != nil || p.Exec == p.FS {
+		return files, err
+	}
+	processes, err := a.openRow(ctx, p, p.Exec)
+	if err != nil {
+		files.Close(ctx)
+		return nil, err
+	}
+	files.World = backend.Split(files.World, processes.World)
+	return files, nil
+}
+
+// openRow opens the world of one row.
+func (a *app) openRow(ctx context.Context, p *profile.Profile, r *profile.Row) (*world, error) {
+	req, err := a.openRequest(p, r)
+	if err != nil {
+		return nil, err
+	}
+	w, err := r.Provider.Open(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	opened := &world{w, p, r.Provider.Name, r.Provider.Near}
+	if err := opened.checkCwd(ctx, r.Cwd); err != nil {
+		opened.Close(ctx)
+		return nil, err
+	}
+	return opened, nil
+}
+
+// openRequest gives what the provider of a row needs.
+func (a *app) openRequest(p *profile.Profile, r *profile.Row) (backend.OpenRequest, error) {
+	dir, err := a.Dir()
+	if err != nil {
+		return backend.OpenRequest{}, fault.Wrap(err, fault.FSIOError, "", "", "cannot find the directory of this process: %s", err)
+	}
+	req := r.OpenRequest(p, a.secretsOf())
+	req.Environ, req.HostDir, req.StateDir = a.Environ, dir, a.stateDir()
+	req.Log, req.Trace = a.logger(), a.tracer()
+	return req, nil
+}
+
+// checkCwd refuses a working directory that somebody named and that is not
+// there (design.md 4.19). It asks near worlds only: elsewhere it would cost a
+// round trip, and the backend tells when it goes there.
+func (w *world) checkCwd(ctx context.Context, named string) error {
+	if named == "" || !w.near || w.Files() == nil {
+		return nil
+	}
+	dir, err := w.Cwd(ctx)
+	if err != nil {
+		return err
+	}
+	_, info, err := w.Files().Stat(ctx, remotefs.AtPath(dir, ""))
+	switch {
+	case err != nil:
+		return err
+	case info == nil:
+		return fault.New(fault.ExecCwdMissing, "open", dir, "the working directory %q does not exist", dir)
+	case info.Type != remotefs.TypeDirectory:
+		return fault.New(fault.ExecCwdNotDirectory, "open", dir, "the working directory %q is not a directory", dir)
+	}
+	return nil
 }
 
 // stateDir is the directory for locks, ledgers and small caches.
-func (a *app) stateDir() string {
-	if dir := a.getenv("AFIELD_STATE_DIR"); filepath.IsAbs(dir) {
-		return dir
-	}
-	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "afield")
-	}
-	return filepath.Join(a.getenv("HOME"), ".local", "state", "afield")
-}
+func (a *app) stateDir() string { return profile.NewPlaces(a.Environ).State }
 
-// files gives the file half of the world.
+// files gives the file half of the world, behind the fence of the profile where
+// it has one.
 func (w *world) files() (remotefs.FS, error) {
-	if fs := w.Files(); fs != nil {
-		return fs, nil
+	fs := w.Files()
+	if fs == nil {
+		return nil, fault.New(fault.BackendUnsupported, "", "", "the backend %s has no files", w.provider)
 	}
-	return nil, fault.New(fault.BackendUnsupported, "", "", "the backend %s has no files", w.provider)
+	if f := w.profile.Fence; f != nil {
+		return remotefs.NewFence(fs, remotefs.FenceOptions{Mode: remotefs.FenceMode(f.Mode), Root: f.WorkspaceRoot}), nil
+	}
+	return fs, nil
 }
 
 // processes gives the process half of the world.
@@ -70,5 +112,5 @@ func (w *world) processes() (remoteexec.Runtime, error) {
 	if r := w.Processes(); r != nil {
 		return r, nil
 	}
-	return nil, fault.New(fault.BackendUnsupported, "", "", "the backend %s runs no processes", w.provider)
+	return nil, fault.New(fault.BackendUnsupported, "", "", "the backend %s runs no processes", w.profile.Exec.Provider.Name)
 }

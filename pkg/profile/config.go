@@ -57,30 +57,31 @@ func checkConfig(doc *value, ps *problems) bool {
 }
 
 // Use makes name the user's default profile by changing that one line of
-// config.yaml; comments and blank lines stay. The name must exist.
-func (p Places) Use(name string) error {
+// config.yaml; comments and blank lines stay. The name must exist. It gives the
+// path of the file.
+func (p Places) Use(name string) (path string, err error) {
 	if p.Config == "" {
-		return fault.New(fault.FSIOError, "profile use", "", "there is no configuration directory").WithHint("set AFIELD_CONFIG_DIR")
+		return "", noConfig("use")
 	}
-	path := p.configFile()
+	path = p.configFile()
 	content, info, err := readBounded(path, maxDocumentBytes, false)
 	mode := fs.FileMode(0o644)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		content = []byte("version: 1\n")
 	case err != nil:
-		return fault.Wrap(err, fault.ProfileInvalid, "profile use", path, "cannot read %s: %s", path, reasonOf(err))
+		return "", fault.Wrap(err, fault.ProfileInvalid, "use", path, "cannot read %s: %s", path, reasonOf(err))
 	default:
 		mode = info.Mode().Perm()
 	}
 	changed, err := setConfigName(content, path, name)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := publish(physical(path), changed, mode, 0o755); err != nil {
-		return fault.Wrap(err, fault.FSIOError, "profile use", path, "cannot write %s: %s", path, reasonOf(err))
+		return "", fault.Wrap(err, fault.FSIOError, "use", path, "cannot write %s: %s", path, reasonOf(err))
 	}
-	return nil
+	return path, nil
 }
 
 // setConfigName gives the content with the value of the key profile replaced,
@@ -104,7 +105,7 @@ func setConfigName(content []byte, path, name string) ([]byte, error) {
 	v := doc.get("profile")
 	old := lines[line-1]
 	if v.origin.Line != line || !strings.HasPrefix(strings.TrimPrefix(old, "\uFEFF"), "profile") {
-		return nil, fault.New(fault.ProfileInvalid, "profile use", path, "%s: the key profile does not stand on a line of its own", path).
+		return nil, fault.New(fault.ProfileInvalid, "use", path, "%s: the key profile does not stand on a line of its own", path).
 			WithHint("write it as profile: %s", name)
 	}
 	lines[line-1] = replaceScalar(old, name)

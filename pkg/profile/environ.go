@@ -61,7 +61,16 @@ func unknownVariables(e environ) []string {
 
 // UnknownVariableHint gives the variable that an unknown name was probably
 // meant to be, or "".
-func UnknownVariableHint(name string) string { return nearest(name, knownVariables()) }
+func UnknownVariableHint(name string) string {
+	var words []string
+	for _, known := range knownVariables() {
+		words = append(words, strings.TrimPrefix(known, "AFIELD_"))
+	}
+	if near := nearest(strings.TrimPrefix(name, "AFIELD_"), words); near != "" {
+		return "AFIELD_" + near
+	}
+	return ""
+}
 
 // applyEnviron applies layer 5.
 func (c *composer) applyEnviron(e environ) {

@@ -400,7 +400,7 @@ func TestCase034Use(t *testing.T) {
 		}
 		return string(b)
 	}
-	if err := places.Use("a"); err != nil || read() != "version: 1\nprofile: a\n" {
+	if _, err := places.Use("a"); err != nil || read() != "version: 1\nprofile: a\n" {
 		t.Errorf("%v %q", err, read())
 	}
 	before := "# my file\n\nversion: 1\n\n  \nprofile: \"a\"  # work\n\n# end\n"
@@ -408,19 +408,19 @@ func TestCase034Use(t *testing.T) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := places.Use("b"); err != nil || read() != strings.Replace(before, `"a"`, "b", 1) {
+	if _, err := places.Use("b"); err != nil || read() != strings.Replace(before, `"a"`, "b", 1) {
 		t.Errorf("%v %q", err, read())
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 	h.write("home/.config/afield/config.yaml", "version: 1")
-	if err := places.Use("b"); err != nil || read() != "version: 1\nprofile: b\n" {
+	if _, err := places.Use("b"); err != nil || read() != "version: 1\nprofile: b\n" {
 		t.Errorf("%v %q", err, read())
 	}
 	for _, text := range []string{"{version: 1, profile: a}\n", "version: 1\nprofile:\n  a\n", "version: 1\nx: 1\n", "["} {
 		h.write("home/.config/afield/config.yaml", text)
-		if err := places.Use("b"); fault.CodeOf(err) != fault.ProfileInvalid || read() != text {
+		if _, err := places.Use("b"); fault.CodeOf(err) != fault.ProfileInvalid || read() != text {
 			t.Errorf("%q: %v, now %q", text, err, read())
 		}
 	}

@@ -73,6 +73,8 @@ func (o Origin) isFile() bool {
 // place gives the origin as the beginning of a problem's line.
 func (o Origin) place() string {
 	switch {
+	case o.Layer == LayerDefault:
+		return "profile"
 	case o.isFile() && o.Line > 0:
 		return fmt.Sprintf("%s:%d:%d", o.Source, o.Line, o.Column)
 	case o.isFile():

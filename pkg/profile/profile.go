@@ -33,7 +33,9 @@ type Request struct {
 	NoPlugins     bool
 	NoProject     bool
 	DefaultConfig bool
-	Environ       []string
+	// Alone drops layers 4 to 7: the profile as its own files make it.
+	Alone   bool
+	Environ []string
 	// Dir is the absolute directory in which afield was started.
 	Dir       string
 	Providers backend.Registry
@@ -84,7 +86,7 @@ func Compose(req Request) *Composition {
 	s := readSwitches(c.env, ps)
 	c.Offline = s.offline
 	var project *value
-	if !req.NoProject && !s.noProject && !req.DefaultConfig {
+	if !req.NoProject && !s.noProject && !req.DefaultConfig && !req.Alone {
 		project = c.readProject(ps, s.trustProject)
 	}
 	c.chooseName(req, project, ps)
@@ -93,7 +95,9 @@ func Compose(req Request) *Composition {
 		c.applyPlugins(req, ps)
 	}
 	c.applyFiles(req, project, ps)
-	c.applyOverrides(req.Overrides)
+	if !req.Alone {
+		c.applyOverrides(req.Overrides)
+	}
 	c.finish(ps)
 	c.Problems = ps.sorted()
 	slices.SortStableFunc(c.Sources, func(a, b Source) int { return cmp.Compare(a.Layer, b.Layer) })
@@ -139,6 +143,10 @@ func (c *Composition) applyPlugins(req Request, ps *problems) {
 // applyFiles applies layers 2 to 6.
 func (c *Composition) applyFiles(req Request, project *value, ps *problems) {
 	files := req.Files
+	if req.Alone {
+		c.applyNamed(false, ps)
+		return
+	}
 	if !req.DefaultConfig {
 		if len(files) == 0 {
 			files = profileFiles(c.env)
@@ -194,6 +202,14 @@ func (c *Composition) applyOverrides(list []Override) {
 		}
 		c.layers.setOverride(o, at)
 	}
+}
+
+// ProviderOf gives the name of the provider that serves s, or "".
+func (c *Composition) ProviderOf(s backend.Service) string {
+	if r := c.layers.chosen[s]; r != nil {
+		return r.name.text
+	}
+	return ""
 }
 
 // Err gives the first problem as an error, or nil.

@@ -116,24 +116,3 @@ func escapeGlob(path string) string {
 func writePrivate(path string, content []byte) error {
 	return publish(path, content, 0o600, 0o700)
 }
-
-// publish writes content beside path, flushes it and renames it to path.
-func publish(path string, content []byte, mode, dirMode fs.FileMode) error {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, dirMode); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".afield-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
