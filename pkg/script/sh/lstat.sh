@@ -1,0 +1,5 @@
+# lstat PATH: the facts of the entry itself and the text of a link.
+word "$2"; k=$v; facts "$k"; x=;
+if [ -L "$k" ]; then x=$(readlink "$k"; printf .); x=${x%.}; x=${x%"$nl"}; fi;
+[ -n "$s" ] || reach "$k";
+printf "ok\000%s\000%s\000%s\000" "$k" "$s" "$x";

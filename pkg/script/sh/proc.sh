@@ -1,0 +1,20 @@
+# Head of the programs for processes that live.
+
+# tree LEADER START WATCHER: l = the live members of the session or group, without
+# the watcher and its children; g = those outside the leader's group. A leader
+# with another start time is somebody else's.
+tree() {
+  l=; g=; w=$1; b=$3;
+  if [ -r /proc/$1/stat ] && [ "$2" -gt 0 ]; then
+    read -r x </proc/$1/stat; begun ${x##*) }; [ "$t" = "$2" ] || return 0;
+  fi;
+  for f in /proc/[0-9]*/stat; do
+    { read -r x <$f; } 2>/dev/null || continue;
+    p=${f#/proc/}; p=${p%/stat}; set -- ${x##*) };
+    case $1 in Z|X|x) continue;; esac;
+    [ "$3" = "$w" ] || [ "$4" = "$w" ] || continue;
+    [ "$p" = "$b" ] || [ "$2" = "$b" ] && continue;
+    l="$l $p"; [ "$3" = "$w" ] || g="$g $p";
+  done;
+};
+begun() { shift 19; t=$1; };

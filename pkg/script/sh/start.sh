@@ -1,0 +1,88 @@
+# start MODE CWD GRACE BYTES ARG...: starts a program in our place. MODE is n (no
+# input), p (input) or t (terminal). BYTES is not "=0" when so many bytes of
+# shell text come first on the input: "export" and "unset" of the environment,
+# "set" of the arguments, afield_u and afield_x: how many names of variables that
+# no shell can hold stand before them, to unset and to set. Our own variables have
+# a prefix, because one that came with the login would be passed on changed.
+afield_n=$1 afield_m=$2 afield_d=$3 afield_g=${4#=} afield_i=${5#=} afield_q=$PATH; shift 5;
+afield_w() { case $1 in =*) afield_v=${1#=};; *) afield_v=$(printf "%b." "${1#%}"); afield_v=${afield_v%.};; esac; };
+afield_fail() { printf "%s E %s\n" "$afield_n" "$1"; exit 0; };
+afield_s() { shift 19; afield_t=$1; };
+afield_t=0; afield_b=0;
+[ -r /proc/$$/stat ] && { read -r afield_l </proc/$$/stat; afield_s ${afield_l##*) }; };
+
+# Signals all of our session but the watcher and its children.
+afield_all() {
+  for f in /proc/[0-9]*/stat; do
+    { read -r l <$f; } 2>/dev/null || continue;
+    p=${f#/proc/}; p=${p%/stat}; set -- "$1" ${l##*) };
+    [ "$5" = $$ ] && [ "$p" -ne "$afield_b" ] && [ "$3" -ne "$afield_b" ] && kill "-$1" "$p";
+  done;
+};
+# The watcher ends the session when the connection is gone. It keeps no copy of
+# the outputs, or the channel would not close.
+afield_watch() {
+  exec >/dev/null 2>&1; trap "" HUP INT QUIT TERM TSTP PIPE; PATH=$afield_q;
+  if [ "$afield_m" = "=n" ]; then
+    while read -r l <&3; do :; done;
+  else
+    while sleep 1; do
+      { read -r l </proc/$$/stat; } || exit 0;
+      set -- ${l##*) }; case $1 in Z|X) exit 0;; esac; [ "$2" = $PPID ] || break;
+    done;
+  fi;
+  kill -0 $$ || exit 0;
+  { read -r l </proc/self/stat; } && afield_b=${l%% *};
+  afield_all TERM; kill -TERM -$$;
+  i=0; while [ $i -lt "$afield_g" ] && kill -0 $$; do sleep 1; i=$((i+1)); done;
+  afield_all KILL; afield_all KILL; kill -KILL -$$;
+};
+
+afield_j=$#;
+while [ $afield_j -gt 0 ]; do
+  afield_w "$1"; shift; set -- "$@" "$afield_v"; afield_j=$((afield_j-1));
+done;
+if [ "$afield_i" -gt 0 ]; then
+  [ "$afield_m" = "=t" ] && { afield_y=$(stty -g); stty -echo -icanon min 1 time 0; printf "%s R\n" "$afield_n"; };
+  afield_l=$(dd bs="$afield_i" count=1 iflag=fullblock 2>/dev/null) || afield_l=$(dd bs=1 count="$afield_i" 2>/dev/null);
+  [ "$afield_m" = "=t" ] && stty "$afield_y";
+  case $afield_l in *"#end") ;; *) exit 1;; esac;
+  afield_u=0; afield_x=0; eval "$afield_l" || afield_fail spawn-failed;
+  if [ $((afield_u+afield_x)) -gt 0 ]; then
+    [ -x /usr/bin/perl ] || afield_fail unsupported;
+    set -- /usr/bin/perl -e "my(\$u,\$x)=splice(@ARGV,0,2); delete \$ENV{\$_} for splice(@ARGV,0,\$u); my \$i=0; \$ENV{\$_}=delete \$ENV{q(AFIELD_X).++\$i} for splice(@ARGV,0,\$x); exec {\$ARGV[0]} @ARGV; exit 127" $afield_u $afield_x "$@";
+  fi;
+fi;
+
+afield_w "$afield_d";
+if [ -d "$afield_v" ]; then [ -x "$afield_v" ] || afield_fail cwd-denied;
+elif [ -e "$afield_v" ]; then afield_fail cwd-not-directory;
+else afield_fail cwd-missing; fi;
+unset CDPATH; cd "$afield_v" || afield_fail cwd-denied;
+
+# The program: a path as it stands, a bare name by the PATH that it will have.
+afield_f=;
+afield_try() {
+  if [ -f "$1" ] && [ -x "$1" ]; then afield_f=$1; return 0; fi;
+  if [ -e "$1" ]; then afield_z=program-not-executable; fi; return 1;
+};
+afield_z=program-not-found;
+case $1 in
+*/*) afield_try "$1" || afield_fail $afield_z;;
+*)
+  afield_p=${PATH-}:; [ -n "${PATH+y}" ] || afield_p=;
+  while [ -n "$afield_p" ]; do
+    afield_v=${afield_p%%:*}; afield_p=${afield_p#*:};
+    afield_try "${afield_v:-.}/$1" && break;
+  done;
+  [ -n "$afield_f" ] || afield_fail program-not-found;
+  case $1 in -*) shift; set -- "$afield_f" "$@";; esac;;
+esac;
+
+if [ "$afield_m" = "=n" ]; then exec 3<&0 </dev/null; else exec 3</dev/null; fi;
+[ "$afield_m" = "=t" ] && exec 3<&-;
+afield_watch &
+afield_b=$!; exec 3<&-;
+printf "%s S %s %s %s\n" "$afield_n" $$ "$afield_t" "$afield_b";
+[ "$afield_m" = "=t" ] || printf "%s\n" "$afield_n" >&2;
+exec "$@";
