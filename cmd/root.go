@@ -36,6 +36,7 @@ func entries() []entry {
 		{"exec", "Run a program in the world", newExec},
 		{"which", "Print the path of a program in the world", newWhich},
 		{"profile", "Show, check and choose profiles", newProfile},
+		{"mount", "Read files without sending again what the caller has", newMount},
 		{"version", "Print the version", newVersion},
 		{"completion", "Print the completion script of a shell", newCompletion},
 		{"help", "Explain a command", newHelp},

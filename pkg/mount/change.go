@@ -26,7 +26,8 @@ type base struct {
 // survival is what of a changed file the caller still has.
 type survival struct {
 	segments []ledger.Segment
-	change   *Change // nil = not known
+	change   *Change        // nil = not known
+	same     []ledger.Range // lines of the new content that the old one has
 	reason   string
 	grew     bool
 }
@@ -42,7 +43,7 @@ func survive(segments []ledger.Segment, old base, now content, draft *ledger.Dra
 		}
 		n := diff.Kept(runs)
 		return survival{
-			segments: kept, reason: "line-diff", grew: old.startsOf(now),
+			segments: kept, reason: "line-diff", grew: old.startsOf(now), same: partners(runs),
 			change: &Change{len(draft.Prints) - n, len(old.draft.Prints) - n, n},
 		}
 	}
@@ -60,7 +61,8 @@ func (b base) startsOf(now content) bool {
 // appended keeps all segments, but for an old last line that had no end.
 func appended(segments []ledger.Segment, old base, now content) survival {
 	s := survival{segments: segments, reason: "prefix", grew: true,
-		change: &Change{now.total - old.total, 0, old.total}}
+		change: &Change{now.total - old.total, 0, old.total},
+		same:   []ledger.Range{{Start: 1, End: old.total}}}
 	if old.size == 0 || now.bytes[old.size-1] == '\n' {
 		return s
 	}
@@ -72,7 +74,17 @@ func appended(segments []ledger.Segment, old base, now content) survival {
 		}
 	}
 	s.change = &Change{s.change.Added + 1, 1, s.change.Unchanged - 1}
+	s.same = ledger.Subtract(last, s.same[0])
 	return s
+}
+
+// partners gives the new lines of the runs of a diff.
+func partners(runs []diff.Run) []ledger.Range {
+	out := make([]ledger.Range, len(runs))
+	for i, r := range runs {
+		out[i] = ledger.Range{Start: r.New + 1, End: r.New + r.Len}
+	}
+	return out
 }
 
 // move takes segments through the runs of a diff: each breaks into the parts

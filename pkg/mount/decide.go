@@ -65,7 +65,7 @@ func (q *question) changed() decision {
 		d.kind = Append
 	}
 	d.sent = ledger.Subtract(ledger.Mounted(s.segments), q.view.window)
-	q.send(&d, s.segments, q.entry.History)
+	q.send(&d, s.segments, s.same, q.entry.History)
 	mounted := ledger.Mounted(d.entry.Segments)
 	return q.price(d, q.label.changed(s.grew, mounted, d.sent, d.change))
 }
@@ -79,7 +79,7 @@ func (q *question) same() decision {
 	}
 	d := decision{kind: Increment, reason: "partial-cover", sent: missing}
 	history := remember(q.entry.History, expired...)
-	if q.send(&d, kept, history) {
+	if q.send(&d, kept, d.sent, history) {
 		d.reason = "expired"
 	}
 	d = q.price(d, q.label.increment(ledger.Mounted(d.entry.Segments), d.sent))
@@ -130,10 +130,11 @@ func (q *question) native(reason string, clearValve bool) decision {
 }
 
 // send puts what an answer sends on the ledger and reports whether some of it
-// had expired before.
-func (q *question) send(d *decision, kept []ledger.Segment, history []ledger.Past) bool {
+// had expired before. Of the sent lines those of same had been sent in this
+// form; changed ones are not sent again but for the first time.
+func (q *question) send(d *decision, kept []ledger.Segment, same []ledger.Range, history []ledger.Past) bool {
 	count, consumed, left := inherit(d.sent, history)
-	d.resent = q.view.weights.of(ledger.Intersect(d.sent, consumed)...)
+	d.resent = q.view.weights.of(ledger.Intersect(ledger.Intersect(d.sent, same), consumed)...)
 	d.entry = q.state(ledger.Put(kept, q.segments(d.sent, count)), left)
 	return len(consumed) > 0
 }

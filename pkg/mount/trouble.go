@@ -28,9 +28,9 @@ func ledgerFault(ctx context.Context, err error, session string) error {
 // foldCase gives one spelling for all that differ in case only.
 func foldCase(s string) string { return strings.ToLower(s) }
 
-// SwapCase gives the other case of a path component, or false if it has no
+// swapCase gives the other case of a path component, or false if it has no
 // letters: what a probe for case folding looks up.
-func SwapCase(name string) (string, bool) {
+func swapCase(name string) (string, bool) {
 	swapped := strings.Map(func(r rune) rune {
 		if unicode.IsUpper(r) {
 			return unicode.ToLower(r)
