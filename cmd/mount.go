@@ -115,7 +115,7 @@ func (a *app) attach(ctx context.Context, m *mount.Mount, w *world, files remote
 	if err != nil {
 		return err
 	}
-	m.Files, m.World, m.Cwd = files, w.Identity(), cwd
+	m.Files, m.World, m.Cwd, m.Window = files, w.Identity(), cwd, windowCaps(w.profile.FSBlock)
 	if w.near {
 		m.FoldsCase = func(ctx context.Context, key string) bool { return mount.ProbeCase(ctx, files, key) }
 	}
@@ -156,9 +156,4 @@ func (a *app) withLedger(o callFlags, f func(*mount.Mount, mount.Call) error) er
 		return err
 	}
 	return f(a.newMounts(c), call)
-}
-
-// mountConfig gives the block "mount:" of the profile.
-func (a *app) mountConfig() (mount.Config, error) {
-	return mount.DefaultConfig(), nil
 }

@@ -11,8 +11,20 @@ import (
 
 type mountReadOptions struct {
 	callFlags
-	path   string
-	window remotefs.WindowOptions
+	path    string
+	window  remotefs.WindowOptions
+	limited bool // --limit was given
+}
+
+// atLeastOne gives the window for the check that needs no profile: the largest
+// limit is not known yet.
+func (o mountReadOptions) atLeastOne() remotefs.WindowOptions {
+	w := o.window
+	if !o.limited {
+		w.Limit = 1
+	}
+	w.Limit = min(w.Limit, 1)
+	return w
 }
 
 func newMountRead(a *app) *cobra.Command {
@@ -30,17 +42,21 @@ func newMountRead(a *app) *cobra.Command {
 	}
 	f := c.Flags()
 	f.IntVar(&opts.window.Offset, "offset", 1, "number of the first `line`")
-	f.IntVar(&opts.window.Limit, "limit", remotefs.DefaultReadLimit, "answer at most `N` lines")
+	f.IntVar(&opts.window.Limit, "limit", 0, "answer at most `N` lines (default: fs.readLimit of the profile, 2000)")
 	opts.addCall(f)
 	c.RunE = a.run(func(ctx context.Context, args []string) error {
 		opts.path = args[0]
 		if err := checkBlank(opts.path); err != nil {
 			return err
 		}
-		if _, err := opts.window.Check(); err != nil {
+		opts.limited = f.Changed("limit")
+		if _, err := opts.atLeastOne().Check(); err != nil {
 			return err
 		}
 		return a.withMount(ctx, opts.callFlags, func(m *mount.Mount, call mount.Call) error {
+			if !opts.limited {
+				opts.window.Limit = m.Window.MaxLimit
+			}
 			return runMountRead(ctx, a, m, call, opts)
 		})
 	})
