@@ -40,18 +40,25 @@ func (t *tree) isGone() bool {
 	return t.gone
 }
 
-// bury records absence for good.
+// bury records absence for good. What is held is released once the root's end
+// has been seen too: that may still be under way.
 func (t *tree) bury() {
 	t.use.Lock()
 	first := !t.gone
-	if first {
-		t.gone = true
-		t.proc.Release()
-	}
+	t.gone = true
 	t.use.Unlock()
-	if first {
-		t.onGone()
+	if !first {
+		return
 	}
+	t.onGone()
+	if t.rootEnded() {
+		t.proc.Release()
+		return
+	}
+	go func() {
+		<-t.exited
+		t.proc.Release()
+	}()
 }
 
 // probe looks at the tree: gone, or its live members.

@@ -28,7 +28,7 @@ type execDriver struct {
 func (d *execDriver) Facts() remoteexec.Facts {
 	return remoteexec.Facts{
 		Backend: "local", StartFaults: true, Signals: true, Pauses: true,
-		Poll: pollLocal,
+		Terminals: true, InputWait: inputWaitKnown(), Poll: pollLocal,
 	}
 }
 
@@ -88,7 +88,8 @@ const busyRounds = 6
 // run starts the program as the leader of a new session. files are its first
 // descriptors.
 func (l launch) run(files []uintptr, tty bool) (pid int, pidfd int, err error) {
-	adoptOrphans()
+	beginStart()
+	defer func() { endStart(pid) }()
 	pidfd = -1
 	attr := &syscall.ProcAttr{Dir: l.cwd, Env: l.env, Files: files,
 		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: tty, PidFD: &pidfd}}
@@ -144,9 +145,4 @@ func (d *execDriver) Start(_ context.Context, spec remoteexec.StartSpec) (remote
 		tree: newTree(pid), exit: newExit(pid, pidfd),
 		stdin: streams.ours[0], stdout: streams.ours[1], stderr: streams.ours[2],
 	}, nil
-}
-
-// StartTerminal implements remoteexec.Driver.
-func (d *execDriver) StartTerminal(context.Context, remoteexec.TerminalSpec) (remoteexec.TerminalProc, error) {
-	return nil, fault.New(fault.BackendUnsupported, "terminal", "", "the local world has no terminals")
 }

@@ -16,10 +16,11 @@ import (
 type exit struct {
 	pid   int
 	pidfd *os.File // nil on a kernel without
+	seen  chan struct{}
 }
 
 func newExit(pid, pidfd int) *exit {
-	e := &exit{pid: pid}
+	e := &exit{pid: pid, seen: make(chan struct{})}
 	if pidfd >= 0 {
 		unix.SetNonblock(pidfd, true)
 		e.pidfd = os.NewFile(uintptr(pidfd), "pidfd")
@@ -27,8 +28,10 @@ func newExit(pid, pidfd int) *exit {
 	return e
 }
 
-// wait blocks until the child has ended.
+// wait blocks until the child has ended. It is called once; seen is closed when
+// it returns.
 func (e *exit) wait() (remoteexec.Outcome, error) {
+	defer close(e.seen)
 	var info unix.Siginfo
 	err := e.look(&info)
 	if err != nil {

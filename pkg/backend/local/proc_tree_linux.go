@@ -13,29 +13,34 @@ import (
 // roots are the started programs of this process whose ids are still held. The
 // kernel knows only one parent, so there is one table in a process.
 var roots struct {
-	mu     sync.Mutex
-	reaper bool
-	pids   map[int]bool
+	mu       sync.Mutex
+	reaper   bool
+	starting int
+	pids     map[int]bool
 }
 
-// adoptOrphans makes this process the parent of what its descendants leave
-// behind, so that double forks stay visible.
-func adoptOrphans() {
+// beginStart announces a root before it exists, and makes this process the
+// parent of what its descendants leave behind, so that double forks stay
+// visible.
+func beginStart() {
 	roots.mu.Lock()
 	defer roots.mu.Unlock()
+	roots.starting++
 	if !roots.reaper {
 		roots.reaper = true
+		roots.pids = map[int]bool{}
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
 }
 
-func holdRoot(pid int) {
+// endStart enters the root; 0 if none came to be.
+func endStart(pid int) {
 	roots.mu.Lock()
 	defer roots.mu.Unlock()
-	if roots.pids == nil {
-		roots.pids = map[int]bool{}
+	roots.starting--
+	if pid > 0 {
+		roots.pids[pid] = true
 	}
-	roots.pids[pid] = true
 }
 
 func dropRoot(pid int) {
@@ -44,12 +49,12 @@ func dropRoot(pid int) {
 	delete(roots.pids, pid)
 }
 
-// onlyRoot says that pid is the only program we hold, so that an orphan in a
-// session of its own can come from nowhere else.
+// onlyRoot says that pid is the only program we hold or start, so that an orphan
+// in a session of its own that was seen before can come from nowhere else.
 func onlyRoot(pid int) bool {
 	roots.mu.Lock()
 	defer roots.mu.Unlock()
-	return len(roots.pids) == 1 && roots.pids[pid]
+	return roots.starting == 0 && len(roots.pids) == 1 && roots.pids[pid]
 }
 
 // tree is a program with all that comes of it. The root leads its own session
@@ -59,23 +64,26 @@ type tree struct {
 	mu   sync.Mutex
 	// hunted are descendants outside the session that a stop has met: they are
 	// members from then on.
-	hunted map[ident]bool
+	hunted   map[ident]bool
+	released bool
 }
 
 func newTree(pid int) *tree {
 	s, _ := statOf(pid)
-	holdRoot(pid)
 	return &tree{root: ident{pid, s.start}, hunted: map[ident]bool{}}
 }
 
 // belongs says that a process is a member: of the root's session or group, or
 // hunted.
 func (t *tree) belongs(s stat) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.released {
+		return false
+	}
 	if s.session == t.root.pid || s.pgrp == t.root.pid {
 		return true
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	return t.hunted[s.ident()]
 }
 
@@ -127,6 +135,9 @@ func (t *tree) hunt(known map[ident]bool) (fresh []ident) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.released {
+		return nil
+	}
 	for _, s := range all {
 		if !s.live() || !ours[s.pid] || known[s.ident()] {
 			continue
@@ -149,7 +160,7 @@ func (t *tree) isOrphan(s stat) bool {
 
 // signal sends a signal to the group at once and to each member outside it.
 func (t *tree) signal(sig unix.Signal) error {
-	err := unix.Kill(-t.root.pid, sig)
+	err := t.killGroup(sig)
 	for _, who := range t.hunt(map[ident]bool{}) {
 		if s, ok := statOf(who.pid); ok && s.start == who.start && s.pgrp != t.root.pid {
 			if outside := pidfdSignal(who, sig); err == nil && outside != unix.ESRCH {
@@ -181,7 +192,7 @@ func (t *tree) kill(ctx context.Context) error {
 
 func (t *tree) freezeAndKill() error {
 	known := map[ident]bool{}
-	unix.Kill(-t.root.pid, unix.SIGSTOP)
+	t.killGroup(unix.SIGSTOP)
 	for range huntRounds {
 		fresh := t.hunt(known)
 		if len(fresh) == 0 {
@@ -191,7 +202,7 @@ func (t *tree) freezeAndKill() error {
 			pidfdSignal(who, unix.SIGSTOP)
 		}
 	}
-	err := unix.Kill(-t.root.pid, unix.SIGKILL)
+	err := t.killGroup(unix.SIGKILL)
 	for who := range known {
 		if each := pidfdSignal(who, unix.SIGKILL); err == nil && each != unix.ESRCH {
 			err = each
@@ -200,10 +211,27 @@ func (t *tree) freezeAndKill() error {
 	return err
 }
 
-// release gives the root's id back.
+// release gives the root's id back, once its end has been seen. The tree names
+// nothing afterwards.
 func (t *tree) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.released {
+		return
+	}
+	t.released = true
 	unix.Wait4(t.root.pid, nil, unix.WNOHANG, nil)
 	dropRoot(t.root.pid)
+}
+
+// killGroup signals the root's group, while its id is ours.
+func (t *tree) killGroup(sig unix.Signal) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.released {
+		return unix.ESRCH
+	}
+	return unix.Kill(-t.root.pid, sig)
 }
 
 // pids gives the ids of processes in order.
