@@ -31,10 +31,12 @@ type app struct {
 
 // Main runs one command line and gives the exit status. It is called once in a
 // process.
-func Main(args []string, s *Streams) int {
+func Main(args []string, s *Streams) int { return (&app{Streams: s}).main(args) }
+
+func (a *app) main(args []string) int {
 	sig := catchSignals(context.Background())
 	defer sig.stop()
-	a := &app{Streams: s, signals: sig}
+	a.signals = sig
 	root := newRoot(a, args)
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(sig.ctx)

@@ -37,6 +37,7 @@ func entries() []entry {
 		{"which", "Print the path of a program in the world", newWhich},
 		{"profile", "Show, check and choose profiles", newProfile},
 		{"mount", "Read files without sending again what the caller has", newMount},
+		{"doctor", "Check the profile, the backend and this machine", newDoctor},
 		{"version", "Print the version", newVersion},
 		{"completion", "Print the completion script of a shell", newCompletion},
 		{"help", "Explain a command", newHelp},

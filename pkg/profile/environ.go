@@ -46,12 +46,12 @@ func knownVariables() []string {
 }
 
 // unknownVariables gives the AFIELD_… names of the environment that mean
-// nothing: most are slips.
+// nothing: most are slips. One without a value counts as not set.
 func unknownVariables(e environ) []string {
 	var unknown []string
 	for _, entry := range e {
-		name, _, ok := strings.Cut(entry, "=")
-		if ok && strings.HasPrefix(name, "AFIELD_") && !slices.Contains(knownVariables(), name) && !slices.Contains(unknown, name) {
+		name, set, _ := strings.Cut(entry, "=")
+		if set != "" && strings.HasPrefix(name, "AFIELD_") && !slices.Contains(knownVariables(), name) && !slices.Contains(unknown, name) {
 			unknown = append(unknown, name)
 		}
 	}
