@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/afield-dev/afield/pkg/mount"
 	"github.com/afield-dev/afield/pkg/remotefs"
 )
 
@@ -34,6 +35,7 @@ type editResult struct {
 	Diff         []hunkResult       `json:"diff"`
 	Replacements int                `json:"replacements"`
 	*basisResult
+	Mount *mount.EditedAnswer `json:"mount,omitempty"` // with a session
 }
 
 func newFSEdit(a *app) *cobra.Command {
@@ -113,12 +115,22 @@ func runFSEdit(ctx context.Context, a *app, o observed, opts fsEditOptions, edit
 	if opts.basis || opts.diff {
 		req.BasisMax = remotefs.DefaultBasisMax
 	}
+	hook, err := a.newMountHook()
+	if err != nil {
+		return err
+	}
 	out, err := o.EditText(ctx, remotefs.AtPath(opts.path, ""), req)
 	if err != nil {
 		return remotefs.Advise(err)
 	}
+	var stale *mount.EditedAnswer
+	if !opts.dryRun {
+		stale = hook.edited(ctx, o.world, o.fs, out.Target)
+	}
 	if a.flags.json {
-		return writeJSON(a.Out, newEditResult(o.fs, out, opts))
+		r := newEditResult(o.fs, out, opts)
+		r.Mount = stale
+		return writeJSON(a.Out, r)
 	}
 	if _, err := fmt.Fprintln(a.Out, editSentence(out, opts)); err != nil || !opts.diff {
 		return err

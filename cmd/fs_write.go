@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/afield-dev/afield/pkg/mount"
 	"github.com/afield-dev/afield/pkg/remotefs"
 )
 
@@ -33,6 +34,7 @@ type writeResult struct {
 	Bytes     int64              `json:"bytes"`
 	Diff      []hunkResult       `json:"diff"`
 	*basisResult
+	Mount *mount.WroteAnswer `json:"mount,omitempty"` // with a session
 }
 
 // basisResult is what --basis adds. Before is null where there is no prior text
@@ -113,25 +115,29 @@ func runFSWrite(ctx context.Context, a *app, o observed, opts fsWriteOptions) er
 		return err
 	}
 	defer src.close()
+	hook, err := a.newMountHook()
+	if err != nil {
+		return err
+	}
 	bar := a.startProgress("write", src.size)
 	defer bar.stop()
 	w := opts.request()
-	w.Content, w.Size = bar.reader(src.Reader), src.size
+	w.Content, w.Size = hook.tee(bar.reader(src.Reader)), src.size
 	out, err := o.WriteText(ctx, remotefs.AtPath(opts.path, ""), w)
 	bar.stop()
 	if err != nil {
 		return remotefs.Advise(withBytesHint(err))
 	}
-	return a.writeWriteResult(o.fs, out, opts)
+	return a.writeWriteResult(o.fs, out, opts, hook.wrote(ctx, o.world, o.fs, out.Target))
 }
 
-func (a *app) writeWriteResult(fs remotefs.FS, out remotefs.WriteOutcome, opts fsWriteOptions) error {
+func (a *app) writeWriteResult(fs remotefs.FS, out remotefs.WriteOutcome, opts fsWriteOptions, known *mount.WroteAnswer) error {
 	var hunks []hunkResult
 	if opts.diff {
 		hunks = newHunks(out.Target.Display, out.Before, out.After)
 	}
 	if a.flags.json {
-		r := writeResult{newTargetResult(fs, out.Target), out.Operation, out.Version, out.Bytes, hunks, nil}
+		r := writeResult{newTargetResult(fs, out.Target), out.Operation, out.Version, out.Bytes, hunks, nil, known}
 		if opts.basis {
 			r.basisResult = &basisResult{out.Before, out.After}
 		}

@@ -45,6 +45,30 @@ var jsonCommands = []struct {
 	{args: "fs path a.txt", fields: "path"},
 	{args: "fs url a.txt", fields: "url"},
 	{args: "fs contains . a.txt", fields: "contains"},
+	{args: "mount read a.txt --session j", fields: "change file file.net file.overhead file.saved " +
+		"freshness freshness.contextUsed freshness.contextWindow freshness.safe freshness.segments " +
+		"freshness.segments[].end freshness.segments[].expired freshness.segments[].level freshness.segments[].pinned " +
+		"freshness.segments[].position freshness.segments[].score freshness.segments[].seq freshness.segments[].start " +
+		"freshness.segments[].tokens freshness.threshold freshness.worst hash identity kind lines lines[].number " +
+		"lines[].text marker mounted mounted[].end mounted[].start nextOffset path reason sent sent[].end sent[].start " +
+		"seq session text tokens tokens.overhead tokens.resent tokens.saved tokens.window total total.net " +
+		"total.overhead total.saved totalLines truncated valve valve.count valve.limit window window.end window.start"},
+	{args: "mount wrote a.txt --session j --content a.txt", fields: "kind mounted mounted[].end mounted[].start reason seq totalLines"},
+	{args: "mount edited a.txt --session j", fields: "kind seq"},
+	{args: "mount status --session j --check", fields: "contextUsed contextWindow files files[].changed " +
+		"files[].coveragePercent files[].hash files[].identity files[].lastKind files[].mountedLines files[].netTokens " +
+		"files[].overheadTokens files[].path files[].ranges files[].ranges[].end files[].ranges[].start " +
+		"files[].savedTokens files[].segments files[].segments[].end files[].segments[].expired files[].segments[].level " +
+		"files[].segments[].pinned files[].segments[].position files[].segments[].score files[].segments[].seq " +
+		"files[].segments[].start files[].segments[].tokens files[].stale files[].totalLines files[].worst " +
+		"seq session threshold totals totals.cny totals.netTokens totals.overheadTokens totals.savedTokens"},
+	{args: "mount context --session j", fields: "contextUsed contextWindow seq"},
+	{args: "mount compact --session j --through 0", fields: "droppedFiles droppedSegments seq"},
+	{args: "mount rewind --session j --to 1", fields: "droppedFiles droppedSegments seq"},
+	{args: "mount fork --session j --to k", fields: "from seq to"},
+	{args: "mount forget --session j a.txt", fields: "count forgotten seq"},
+	{args: "mount stats", fields: "netTokens savedTokens sessions spentTokens"},
+	{args: "mount gc", fields: "kept removed"},
 	{args: "version", fields: "arch commit go os protocol version"},
 }
 

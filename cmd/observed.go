@@ -42,8 +42,9 @@ type viewer func(context.Context, remotefs.At, remotefs.WindowOptions) (remotefs
 
 // observed is the file half of a world behind the policy that the flags ask for.
 type observed struct {
-	fs   remotefs.FS
-	view viewer
+	world *world
+	fs    remotefs.FS
+	view  viewer
 	files
 }
 
@@ -59,13 +60,13 @@ func (a *app) withObserved(ctx context.Context, o observedOptions, f func(observ
 			view := func(ctx context.Context, at remotefs.At, opts remotefs.WindowOptions) (remotefs.View, error) {
 				return remotefs.ReadView(ctx, fs, at, opts)
 			}
-			return f(observed{fs, view, fs})
+			return f(observed{w, fs, view, fs})
 		}
 		var ledger *remotefs.Ledger
 		if o.owner != "" {
 			ledger = remotefs.OpenLedger(a.stateDir(), o.owner, w.Identity())
 		}
 		p := remotefs.NewPolicy(fs, ledger)
-		return f(observed{fs, p.View, p})
+		return f(observed{w, fs, p.View, p})
 	})
 }

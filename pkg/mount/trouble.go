@@ -39,3 +39,6 @@ func swapCase(name string) (string, bool) {
 	}, name)
 	return swapped, swapped != name
 }
+
+// IsBusy reports whether an error says that another process holds the session.
+func IsBusy(err error) bool { return errors.Is(err, ledger.ErrBusy) }
