@@ -55,6 +55,8 @@ type Conn struct {
 	err     error         // why the connection ended
 	goAway  bool
 
+	life   context.Context // ends when the connection is lost
+	endAll context.CancelFunc
 	calls  sync.WaitGroup
 	closed chan struct{} // closed when nothing runs any more
 }
@@ -91,6 +93,7 @@ func NewConn(rw io.ReadWriteCloser, o Options) *Conn {
 		rw: rw, out: newSender(rw), window: h.Window, serve: o.Serve, log: o.Log,
 		streams: map[uint32]*Stream{}, greeted: make(chan struct{}), closed: make(chan struct{}),
 	}
+	c.life, c.endAll = context.WithCancel(context.Background())
 	body, _ := json.Marshal(h)
 	c.out.queue(Frame{Kind: KindHello, Body: body})
 	go c.run()
@@ -238,14 +241,11 @@ func (c *Conn) deliver(f Frame) error {
 
 // accept begins a call on the serving side.
 func (c *Conn) accept(f Frame) error {
-	var call struct {
-		Method string          `json:"m"`
-		Params json.RawMessage `json:"p"`
-	}
+	var body call
 	switch {
 	case c.serve == nil:
 		return protocolError("CALL from the serving side")
-	case json.Unmarshal(f.Body, &call) != nil || call.Method == "":
+	case json.Unmarshal(f.Body, &body) != nil || body.Method == "" || body.ParamBytes < 0 || body.ParamBytes > maxParams:
 		return protocolError("a malformed CALL")
 	}
 	c.mu.Lock()
@@ -258,14 +258,30 @@ func (c *Conn) accept(f Frame) error {
 	}
 	c.lastID = f.Stream
 	s := newStream(c, f.Stream, false)
-	s.Method, s.Params = call.Method, call.Params
+	s.Method, s.Params = body.Method, body.Params
 	c.streams[f.Stream] = s
 	c.calls.Add(1)
 	go func() {
 		defer c.calls.Done()
+		if err := s.readParams(body.ParamBytes); err != nil {
+			s.Fail(err)
+			return
+		}
 		c.serve(s)
 		s.Fail(fault.New(fault.BackendInternal, s.Method, "", "%s ended without a result", s.Method))
 	}()
+	return nil
+}
+
+// readParams takes parameters that did not fit into the CALL.
+func (s *Stream) readParams(n int) error {
+	if n == 0 {
+		return nil
+	}
+	s.Params = make([]byte, n)
+	if _, err := io.ReadFull(s.Reader(PortInput), s.Params); err != nil {
+		return fault.Wrap(err, fault.BackendProtocol, s.Method, "", "the parameters of %s did not arrive whole", s.Method)
+	}
 	return nil
 }
 
@@ -276,12 +292,38 @@ func (c *Conn) Call(method string, params any) (*Stream, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.BackendInternal, method, "", "%s: %s", method, err)
 	}
-	body, err := json.Marshal(map[string]json.RawMessage{"m": mustJSON(method), "p": p})
+	if len(p) <= maxInline {
+		return c.open(method, call{Method: method, Params: p})
+	}
+	if len(p) > maxParams {
+		return nil, fault.New(fault.FSTooLarge, method, "", "parameters of %d bytes are over the protocol's limit of %d", len(p), maxParams)
+	}
+	s, err := c.open(method, call{Method: method, ParamBytes: len(p)})
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.Writer(PortInput).Write(p)
+	return s, err
+}
+
+// call is the body of CALL. Parameters that do not fit come as the first
+// ParamBytes bytes on the input port instead.
+type call struct {
+	Method     string          `json:"m"`
+	Params     json.RawMessage `json:"p,omitempty"`
+	ParamBytes int             `json:"pn,omitempty"`
+}
+
+const (
+	maxInline = MaxBody - 1024 // of parameters in the CALL itself, in bytes
+	maxParams = 8 << 20        // of parameters at all
+)
+
+// open sends CALL.
+func (c *Conn) open(method string, body call) (*Stream, error) {
+	b, err := json.Marshal(body)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.BackendInternal, method, "", "%s: %s", method, err)
-	}
-	if len(body) > MaxBody {
-		return nil, fault.New(fault.BackendProtocol, method, "", "%s: parameters of %d bytes are over the protocol's limit of %d", method, len(body), MaxBody)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,12 +339,7 @@ func (c *Conn) Call(method string, params any) (*Stream, error) {
 	s := newStream(c, c.lastID, true)
 	s.Method = method
 	c.streams[s.id] = s
-	return s, c.out.queue(Frame{Stream: s.id, Kind: KindCall, Body: body})
-}
-
-func mustJSON(s string) json.RawMessage {
-	b, _ := json.Marshal(s)
-	return b
+	return s, c.out.queue(Frame{Stream: s.id, Kind: KindCall, Body: b})
 }
 
 // forget drops an ended stream.
@@ -344,6 +381,7 @@ func (c *Conn) shutdown(err error) {
 		streams = append(streams, s)
 	}
 	c.mu.Unlock()
+	c.endAll()
 	for _, s := range streams {
 		if s.caller {
 			s.settle(nil, lost)

@@ -17,6 +17,7 @@ type inbox struct {
 	window int // most that may be held
 	owed   int // consumed bytes whose credit has not been given back
 	fin    bool
+	late   bool // the consumer takes what is held and no more
 	closed bool // the consumer does not want more
 	err    error
 }
@@ -39,7 +40,7 @@ func (b *inbox) put(p []byte, fin bool) error {
 		return protocolError("the peer sent more than its credit")
 	}
 	b.fin = fin
-	if b.closed {
+	if b.closed || b.late {
 		b.owed += len(p)
 	} else if len(p) > 0 {
 		b.chunks = append(b.chunks, p)
@@ -64,7 +65,7 @@ func (b *inbox) end(err error) {
 func (b *inbox) take(p []byte) (n int, credit int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.chunks) == 0 && !b.fin && !b.closed {
+	for len(b.chunks) == 0 && !b.fin && !b.late && !b.closed {
 		b.cond.Wait()
 	}
 	if b.closed {
@@ -91,12 +92,23 @@ func (b *inbox) take(p []byte) (n int, credit int, err error) {
 // settle gives the credit to return now: in steps, so that small reads do not
 // cost a frame each. No credit is due once the peer has finished.
 func (b *inbox) settle() int {
-	if b.fin || b.owed < b.window/4 {
+	if b.fin || b.late || b.owed < b.window/4 {
 		return 0
 	}
 	credit := b.owed
 	b.owed = 0
 	return credit
+}
+
+// stop ends the port behind what is held and reports whether the peer must be
+// told.
+func (b *inbox) stop() (tell bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	tell = !b.fin && !b.late && !b.closed
+	b.late = true
+	b.cond.Broadcast()
+	return tell
 }
 
 // shut drops what is held and reports whether the peer must be told.

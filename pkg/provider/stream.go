@@ -61,6 +61,18 @@ func (s *Stream) ID() uint32 { return s.id }
 // serving side watches it.
 func (s *Stream) Context() context.Context { return s.ctx }
 
+// untilCancelled gives a context that ends with CANCEL or the connection, but
+// not with the END of the call.
+func (s *Stream) untilCancelled() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(s.conn.life)
+	stop := context.AfterFunc(s.ctx, func() {
+		if cause := context.Cause(s.ctx); cause != errEnded {
+			cancel(cause)
+		}
+	})
+	return ctx, func() { stop(); cancel(errEnded) }
+}
+
 // Reader gives the content of a port. Reading gives credit back to the peer;
 // closing it tells the peer that no more is wanted.
 func (s *Stream) Reader(p Port) io.ReadCloser { return portReader{s, p} }
@@ -87,6 +99,15 @@ func (r portReader) Read(b []byte) (int, error) {
 func (r portReader) Close() error {
 	if r.s.in[r.p].shut() {
 		return r.s.conn.out.queue(Frame{Stream: r.s.id, Kind: KindClose, Port: r.p})
+	}
+	return nil
+}
+
+// refuse tells the peer that no more is wanted on a port, and ends it for the
+// reader behind what has arrived.
+func (s *Stream) refuse(p Port) error {
+	if s.in[p].stop() {
+		return s.conn.out.queue(Frame{Stream: s.id, Kind: KindClose, Port: p})
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func (h *handle) abandon(err error) bool {
 // drain waits for the end of the streams that are read here, at most one grace
 // from the root's end on, and then closes them (OC-7).
 func (h *handle) drain() {
-	ctx, cancel := context.WithTimeout(context.Background(), h.spec.Grace)
+	ctx, cancel := Countdown(h.spec.Grace)
 	defer cancel()
 	for _, s := range []Stream{Stdout, Stderr} {
 		h.out[s].drain(ctx)

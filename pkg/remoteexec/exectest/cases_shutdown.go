@@ -9,6 +9,7 @@ func shutdownCases() []Case {
 	return []Case{
 		{ID: "C309", Name: "shutdown stops what runs and waits", Run: func(w *World) {
 			h := w.Start(w.Spec("sleep", "60"))
+			<-h.Started()
 			w.shutdown()
 			w.settled(h)
 			w.Ends(w.Settle(h), "TERM")

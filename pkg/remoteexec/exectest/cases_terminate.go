@@ -19,6 +19,7 @@ func terminateCases() []Case {
 	return []Case{
 		{ID: "C171", Name: "a program is stopped by TERM", Run: func(w *World) {
 			h := w.Start(w.Spec("sleep", "60"))
+			<-h.Started()
 			h.Terminate()
 			w.Ends(w.Settle(h), "TERM")
 			w.Quiescent(h)

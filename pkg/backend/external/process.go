@@ -1,0 +1,251 @@
+package external
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/afield-dev/afield/pkg/backend"
+	"github.com/afield-dev/afield/pkg/fault"
+	"github.com/afield-dev/afield/pkg/provider"
+)
+
+const (
+	stderrKept = 64 << 10        // of the program's stderr, in bytes
+	stderrTail = 4 << 10         // shown with a failure, in bytes
+	stopWait   = 2 * time.Second // from end of input to TERM, and from TERM to KILL
+)
+
+// process is the provider's program with its connection.
+type process struct {
+	argv   []string
+	cmd    *exec.Cmd
+	conn   *provider.Conn
+	stderr *tail
+	exited chan struct{} // closed when it has been waited for
+	once   sync.Once
+}
+
+// start runs the program in a process group of its own and waits for its start
+// line, as long as ctx allows.
+func start(ctx context.Context, argv, pass []string, req backend.OpenRequest) (*process, error) {
+	if len(argv) == 0 || argv[0] == "" {
+		return nil, fault.New(fault.ProfileInvalid, "start", "", "argv of the external provider names no program")
+	}
+	depth, err := nextDepth(req.Environ)
+	if err != nil {
+		return nil, err
+	}
+	nonce := newNonce()
+	p := &process{argv: argv, stderr: &tail{max: stderrKept}, exited: make(chan struct{})}
+	p.cmd = exec.Command(argv[0], argv[1:]...)
+	p.cmd.Dir = req.HostDir
+	p.cmd.Env = environment(req.Environ, pass, nonce, depth)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.Stderr = p.stderr
+	p.cmd.WaitDelay = stopWait // a child of the program may hold its stderr
+	in, out, err := pipes(p.cmd)
+	if err == nil {
+		err = p.run()
+	}
+	if err != nil {
+		return nil, notStarted(argv[0], err)
+	}
+	if err := p.shakeHands(ctx, in, out, nonce, req); err != nil {
+		p.stop()
+		return nil, p.explain(err)
+	}
+	return p, nil
+}
+
+// run starts the program and waits for its end beside the caller, on one
+// thread: the kernel sends the parent-death signal when the thread ends that
+// has started the child.
+func (p *process) run() error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.cmd.Wait()
+		}
+		close(p.exited)
+	}()
+	return <-started
+}
+
+// pipes are ours: those of exec.Cmd are closed by Wait, which may lose what the
+// program said last.
+func pipes(cmd *exec.Cmd) (in io.WriteCloser, out io.ReadCloser, err error) {
+	childIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	out, childOut, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd.Stdin, cmd.Stdout = childIn, childOut
+	return in, out, nil
+}
+
+func notStarted(program string, err error) error {
+	reason := err
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		reason = pathError.Err
+	}
+	return fault.Wrap(err, fault.PluginStartFailed, "start", program, "cannot start the provider %q: %s", program, reason)
+}
+
+// duplex joins the two pipes into one stream.
+type duplex struct {
+	io.Reader
+	in  io.WriteCloser
+	out io.Closer
+}
+
+func (d duplex) Write(p []byte) (int, error) { return d.in.Write(p) }
+
+func (d duplex) Close() error {
+	return errors.Join(d.in.Close(), d.out.Close())
+}
+
+func (p *process) shakeHands(ctx context.Context, in io.WriteCloser, out io.ReadCloser, nonce string, req backend.OpenRequest) error {
+	p.cmd.Stdin.(*os.File).Close()
+	p.cmd.Stdout.(*os.File).Close()
+	r := bufio.NewReaderSize(out, provider.MaxData+1024)
+	started := make(chan error, 1)
+	go func() {
+		noise, err := provider.AwaitStart(r, nonce)
+		if noise != "" {
+			req.Log.Info("the provider printed before its start line", "text", noise)
+		}
+		if err != nil && noise != "" {
+			err = fmt.Errorf("%w; it printed %q", err, clip(noise, 200))
+		}
+		started <- err
+	}()
+	var err error
+	select {
+	case err = <-started:
+	case <-ctx.Done():
+		err = fmt.Errorf("it did not start within its limit: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		in.Close()
+		out.Close()
+		return err
+	}
+	p.conn = provider.NewConn(duplex{r, in, out}, provider.Options{
+		Hello: provider.Hello{Name: "afield", Features: []string{"log"}},
+		Log:   func(l provider.Log) { req.Log.Info("provider", "level", l.Level, "msg", l.Msg) },
+	})
+	return nil
+}
+
+// environment is what a provider gets of ours: names that every program needs,
+// those that the profile names, and the protocol's own (plugins.md 28).
+func environment(environ, pass []string, nonce string, depth int) []string {
+	env := []string{"AFIELD_PROVIDER=1", "AFIELD_NONCE=" + nonce, fmt.Sprintf("AFIELD_DEPTH=%d", depth)}
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if isPlain(name) || contains(pass, name) {
+			env = append(env, e)
+		}
+	}
+	return env
+}
+
+func isPlain(name string) bool {
+	switch name {
+	case "PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR",
+		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR":
+		return true
+	}
+	return strings.HasPrefix(name, "LC_")
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// stop ends the program: end of input, then TERM and KILL to its group.
+func (p *process) stop() {
+	p.once.Do(func() {
+		if p.conn != nil {
+			p.conn.Close()
+		}
+		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+			select {
+			case <-p.exited:
+			case <-time.After(stopWait):
+			}
+			// The group outlives its leader where the program left children.
+			syscall.Kill(-p.cmd.Process.Pid, signal)
+		}
+		<-p.exited
+	})
+}
+
+// explain adds how the program ended and the last it said to the error of a
+// start that failed.
+func (p *process) explain(err error) error {
+	if code := fault.CodeOf(err); code != "" && code != fault.PluginCrashed && code != fault.PluginStartFailed {
+		return err
+	}
+	text := fmt.Sprintf("the provider %q did not start: %s", p.argv[0], err)
+	if state := p.cmd.ProcessState; state != nil {
+		text += fmt.Sprintf(" (%s)", state)
+	}
+	if said := p.stderr.text(); said != "" {
+		text += fmt.Sprintf("; its last words: %s", clip(said, stderrTail))
+	}
+	return fault.Wrap(err, fault.PluginStartFailed, "start", p.argv[0], "%s", text)
+}
+
+// clip keeps the end of a text.
+func clip(s string, n int) string {
+	s = strings.TrimSpace(s)
+	return strings.ToValidUTF8(s[max(0, len(s)-n):], "\uFFFD")
+}
+
+// tail keeps the last bytes that are written to it.
+type tail struct {
+	mu  sync.Mutex
+	max int
+	b   []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	if over := len(t.b) - t.max; over > 0 {
+		t.b = append(t.b[:0], t.b[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.b)
+}

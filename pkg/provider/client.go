@@ -1,0 +1,124 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/afield-dev/afield/pkg/backend"
+	"github.com/afield-dev/afield/pkg/fault"
+	"github.com/afield-dev/afield/pkg/remoteexec"
+	"github.com/afield-dev/afield/pkg/remotefs"
+)
+
+// World is a world on the other side of a connection.
+type World struct {
+	conn      *Conn
+	stream    *Stream
+	opened    Opened
+	files     remotefs.FS
+	processes remoteexec.Runtime
+	identity  string
+}
+
+var _ backend.World = (*World)(nil)
+
+// OpenWorld opens a world on a connection: one round trip, HELLO included. It
+// does not own the connection. identity names the world for locks and ledgers.
+func OpenWorld(ctx context.Context, c *Conn, p OpenParams, identity string) (*World, error) {
+	s, err := c.Call("world.open", p)
+	if err != nil {
+		return nil, err
+	}
+	w := &World{conn: c, stream: s, identity: identity}
+	select {
+	case e, ok := <-s.Events():
+		if !ok {
+			return nil, s.Result(ctx, nil)
+		}
+		if err := json.Unmarshal(e.Fields, &w.opened); err != nil || e.Name != "opened" {
+			s.Cancel()
+			return nil, fault.New(fault.PluginProtocol, "world.open", "", "the provider's first event is %q, not \"opened\"", e.Name)
+		}
+	case <-ctx.Done():
+		s.Cancel()
+		return nil, fault.Aborted(ctx, fault.FSAborted, "open", "")
+	}
+	return w, w.adopt(ctx, p)
+}
+
+// adopt makes the halves that the provider offers.
+func (w *World) adopt(ctx context.Context, p OpenParams) error {
+	hello, err := w.conn.Greeted(ctx)
+	if err != nil {
+		return err
+	}
+	for _, offered := range hello.Providers {
+		if offered.Name != p.Provider && p.Provider != "" {
+			continue
+		}
+		if hasWord(offered.Services, "fs") {
+			w.files = &Files{conn: w.conn, world: p.World, edits: hasWord(offered.Features, FeatureEdits)}
+		}
+		if hasWord(offered.Services, "exec") {
+			d := &Processes{conn: w.conn, world: p.World, facts: w.opened.Facts.exec(offered.Name)}
+			w.processes = remoteexec.New(d, remoteexec.Options{})
+		}
+		return nil
+	}
+	return fault.New(fault.PluginProtocol, "open", "", "the provider offers no %q, only %s", p.Provider, offeredNames(hello))
+}
+
+func offeredNames(h *Hello) string {
+	var names []string
+	for _, p := range h.Providers {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func hasWord(words []string, word string) bool {
+	for _, w := range words {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// exec gives the facts of the process half; whatever the far world is, starts
+// take round trips here.
+func (f Facts) exec(name string) remoteexec.Facts {
+	return remoteexec.Facts{
+		Backend: name, Remote: true, StartFaults: f.StartFaults, Signals: f.Signals, Pauses: f.Pauses, Terminals: f.Terminals,
+		InputWait: f.InputWait, DiesWithOwner: true, ReservedEnv: f.ReservedEnv,
+	}
+}
+
+// Opened is what the serving side said of the world.
+func (w *World) Opened() Opened { return w.opened }
+
+// Files gives the files, nil where the provider has none.
+func (w *World) Files() remotefs.FS { return w.files }
+
+// Processes gives the processes, nil where the provider has none.
+func (w *World) Processes() remoteexec.Runtime { return w.processes }
+
+// Cwd is what the serving side said when the world was opened.
+func (w *World) Cwd(context.Context) (string, error) { return string(w.opened.Cwd), nil }
+
+// Identity names the world.
+func (w *World) Identity() string { return w.identity }
+
+// Close ends what was started and gives the world up.
+func (w *World) Close(ctx context.Context) error {
+	var err error
+	if w.processes != nil {
+		err = w.processes.Shutdown(ctx)
+	}
+	w.stream.Cancel()
+	if closed := w.stream.Result(ctx, nil); err == nil && !fault.Is(closed, fault.PluginCrashed) {
+		err = closed
+	}
+	return err
+}
