@@ -58,10 +58,13 @@ func (w *World) adopt(ctx context.Context, p OpenParams) error {
 			continue
 		}
 		if hasWord(offered.Services, "fs") {
-			w.files = &Files{conn: w.conn, world: p.World, edits: hasWord(offered.Features, FeatureEdits)}
+			w.files = &Files{
+				conn: w.conn, world: p.World, edits: hasWord(offered.Features, FeatureEdits),
+				facts: w.opened.Facts.files(offered.Name, string(w.opened.Cwd)),
+			}
 		}
 		if hasWord(offered.Services, "exec") {
-			d := &Processes{conn: w.conn, world: p.World, facts: w.opened.Facts.exec(offered.Name)}
+			d := &Processes{conn: w.conn, world: p.World, facts: w.opened.Facts.processes(offered.Name)}
 			w.processes = remoteexec.New(d, remoteexec.Options{})
 		}
 		return nil
@@ -84,15 +87,6 @@ func hasWord(words []string, word string) bool {
 		}
 	}
 	return false
-}
-
-// exec gives the facts of the process half; whatever the far world is, starts
-// take round trips here.
-func (f Facts) exec(name string) remoteexec.Facts {
-	return remoteexec.Facts{
-		Backend: name, Remote: true, StartFaults: f.StartFaults, Signals: f.Signals, Pauses: f.Pauses, Terminals: f.Terminals,
-		InputWait: f.InputWait, DiesWithOwner: true, ReservedEnv: f.ReservedEnv,
-	}
 }
 
 // Opened is what the serving side said of the world.

@@ -18,9 +18,13 @@ type Files struct {
 	conn  *Conn
 	world string
 	edits bool // the provider has FeatureEdits
+	facts remotefs.Facts
 }
 
 var _ remotefs.FS = (*Files)(nil)
+
+// Facts are those that the serving side stated.
+func (f *Files) Facts() remotefs.Facts { return f.facts }
 
 // call opens a call, unless ctx has ended.
 func (f *Files) call(ctx context.Context, method, op, name string, params any) (*Stream, error) {

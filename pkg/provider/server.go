@@ -40,29 +40,15 @@ type Opened struct {
 	Facts     Facts  `json:"facts"`
 }
 
-// Facts are the typed statements about a world that the contracts know.
-type Facts struct {
-	FollowsDangling bool     `json:"followsDangling"`
-	WeakVersions    bool     `json:"weakVersions"`
-	Remote          bool     `json:"remote"`
-	StartFaults     bool     `json:"startFaults"`
-	Signals         bool     `json:"signals"`
-	Pauses          bool     `json:"pauses"`
-	Terminals       bool     `json:"terminals"`
-	InputWait       bool     `json:"inputWait"`
-	ReservedEnv     []string `json:"reservedEnv,omitempty"`
-}
-
 // Describe says of an open world what world.open answers. The home directory
 // and the user are left out where the world does not tell them.
 func Describe(w backend.World, cwd string) Opened {
 	o := Opened{Cwd: Raw(cwd), Platform: runtime.GOOS + "/" + runtime.GOARCH, PathStyle: "posix"}
+	if f := w.Files(); f != nil {
+		o.Facts.addFiles(f.Facts())
+	}
 	if r := w.Processes(); r != nil {
-		f := r.Facts()
-		o.Facts = Facts{
-			Remote: f.Remote, StartFaults: f.StartFaults, Signals: f.Signals, Pauses: f.Pauses,
-			Terminals: f.Terminals, InputWait: f.InputWait, ReservedEnv: f.ReservedEnv,
-		}
+		o.Facts.addProcesses(r.Facts())
 	}
 	return o
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/afield-dev/afield/pkg/provider"
 	"github.com/afield-dev/afield/pkg/remoteexec"
 	"github.com/afield-dev/afield/pkg/remoteexec/exectest"
+	"github.com/afield-dev/afield/pkg/remotefs"
+	"github.com/afield-dev/afield/pkg/remotefs/fstest"
 )
 
 // fataler is the part of *testing.T and of the suites' T that opening needs.
@@ -90,4 +92,18 @@ func TestProcessSuiteOverTheProtocol(t *testing.T) {
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		return overProtocol(t, dir).Processes(), dir
 	}})
+}
+
+// The file contract holds over the protocol as it does beside it.
+func TestFileSuiteOverTheProtocol(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := overProtocol(t, dir)
+	fstest.Run(t, fstest.Backend{
+		Facts: w.Files().Facts(), Files: w.Files(), World: fstest.Host{}, Dir: dir, StateDir: t.TempDir(),
+		Another: func() (remotefs.FS, error) { return overProtocol(t, dir).Files(), nil },
+		Root:    os.Geteuid() == 0, Rounds: 2,
+	})
 }

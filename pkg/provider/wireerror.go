@@ -57,8 +57,10 @@ func wireCode(code fault.Code) string {
 	if kind, ok := strings.CutPrefix(string(code), "EXEC_"); ok {
 		return strings.ReplaceAll(strings.ToLower(kind), "_", "-")
 	}
-	if strings.HasPrefix(string(code), "FS_") {
-		return string(code)
+	for _, prefix := range [...]string{"FS_", "SEARCH_", "BACKEND_", string(fault.Usage)} {
+		if strings.HasPrefix(string(code), prefix) {
+			return string(code)
+		}
 	}
 	return "internal"
 }

@@ -22,6 +22,9 @@ import (
 // point, and the result of the operation when it ends later. Every error is a
 // *fault.Error with one code of remotefs.md 11.
 type FS interface {
+	// Facts is constant: what this world's files can and cannot do.
+	Facts() Facts
+
 	// Resolve gives the canonical identity of path. The file need not exist.
 	// A relative path is joined to cwd, a relative or empty cwd to the world's
 	// default directory (remotefs.md 2).

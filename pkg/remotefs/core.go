@@ -44,6 +44,8 @@ func New(d Driver, opts Options) FS {
 	return c
 }
 
+func (c *core) Facts() Facts { return c.facts }
+
 // locate checks at and gives what the driver is asked for, and the display path.
 func (c *core) locate(ctx context.Context, op string, at At) (Ref, string, error) {
 	if ctx.Err() != nil {

@@ -55,6 +55,7 @@ func (p pieces) StreamText(ctx context.Context, at At) (*TextStream, error) {
 	return NewTextStream(ctx, f, Target{Key: "/f", Display: at.Path}), nil
 }
 
+func (pieces) Facts() (f Facts)                                                     { return }
 func (pieces) Resolve(context.Context, string, string) (t Target, err error)        { return }
 func (pieces) ProcessPath(Target) (p string, err error)                             { return }
 func (pieces) FileURL(Target) (u string, err error)                                 { return }
