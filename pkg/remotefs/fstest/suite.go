@@ -39,6 +39,8 @@ type Backend struct {
 	Root bool
 	// Rounds is how often a race is run; 0 = 20.
 	Rounds int
+	// Only chooses cases; nil = all.
+	Only func(Case) bool
 }
 
 // TB is the part of *testing.T that cases use.
@@ -107,6 +109,8 @@ func Cases() []Case {
 // NotApplicable gives why a case is left out for a backend, "" = it is not.
 func (b Backend) NotApplicable(c Case) string {
 	switch {
+	case b.Only != nil && !b.Only(c):
+		return "it was not asked for"
 	case c.On == L && b.Facts.FollowsDangling:
 		return "dangling links have the identity of what they name"
 	case c.On == R && !b.Facts.FollowsDangling:
