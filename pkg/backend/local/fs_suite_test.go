@@ -16,6 +16,9 @@ import (
 // nobody is a user that permission bits bind.
 const nobody = 65534
 
+// unprivilegedVariable says that this process is the one without rights.
+const unprivilegedVariable = "AFIELD_TEST_UNPRIVILEGED"
+
 // suite describes this machine for the suite.
 func suite(t *testing.T) fstest.Backend {
 	t.Helper()
@@ -26,6 +29,7 @@ func suite(t *testing.T) fstest.Backend {
 	}
 	files, _ := open()
 	b := fstest.Backend{
+		Only:  chosen(),
 		Facts: driver.Facts(), Files: files, Another: open, Driver: driver, World: fstest.Host{},
 		Dir: dir, StateDir: state, Root: os.Geteuid() == 0, Rounds: rounds,
 	}
@@ -33,6 +37,14 @@ func suite(t *testing.T) fstest.Backend {
 		b.World = fstest.MountingHost{}
 	}
 	return b
+}
+
+// chosen are all cases, or those for a user without rights.
+func chosen() func(fstest.Case) bool {
+	if os.Getenv(unprivilegedVariable) == "" {
+		return nil
+	}
+	return func(c fstest.Case) bool { return c.Need&fstest.Unprivileged != 0 || c.Num%5 == 0 }
 }
 
 // place gives root a directory in memory, where flushing costs nothing and races
@@ -85,8 +97,8 @@ func need(t *testing.T, format string, args ...any) {
 
 func TestFilesSuite(t *testing.T) { fstest.Run(t, suite(t)) }
 
-// The cases about permissions bind no root: then the suite runs once more as a
-// user without rights, in a process of its own.
+// The cases about permissions bind no root: then they, and every fifth of the
+// others, run once more as a user without rights, in a process of its own.
 func TestFilesSuiteUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("TestFilesSuite has run them: the user of this process is not root")
@@ -103,7 +115,7 @@ func TestFilesSuiteUnprivileged(t *testing.T) {
 	copyProgram(t, program)
 	cmd := exec.Command(program, "-test.run=^TestFilesSuite$", "-test.v")
 	cmd.Dir = filepath.Join(dir, "tmp")
-	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "tmp"), "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "tmp"), "GORACE=atexit_sleep_ms=0", unprivilegedVariable+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

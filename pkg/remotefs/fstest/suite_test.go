@@ -80,7 +80,7 @@ func hasTest(t *testing.T, dir, name string) bool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return regexp.MustCompile(`(?m)^func `+name+`\(t \*testing\.T\)`).Match(b)
+		return regexp.MustCompile(`(?m)^func ` + name + `\(t \*testing\.T\)`).Match(b)
 	})
 }
 
