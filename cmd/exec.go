@@ -24,6 +24,7 @@ type execOptions struct {
 	grace        time.Duration
 	maxOutput    int64
 	spill        bool
+	spillMax     int64
 	report       string
 	exitZero     bool
 	input        bool
@@ -32,7 +33,7 @@ type execOptions struct {
 }
 
 func newExec(a *app) *cobra.Command {
-	opts := execOptions{}
+	opts := execOptions{spillMax: defaultSpill}
 	c := &cobra.Command{
 		Use:   "exec [flags] [--] ARGV...",
 		Short: "Run a program in the world",
@@ -63,6 +64,12 @@ func newExec(a *app) *cobra.Command {
 		opts.argv = args
 		if err := opts.check(a, f); err != nil {
 			return err
+		}
+		if p, err := a.loadProfile(); err == nil { // else opening the world tells why not
+			opts.takeProfile(p, f)
+			var stop context.CancelFunc
+			ctx, stop = a.withExecDeadline(ctx, p)
+			defer stop()
 		}
 		return runExec(ctx, a, opts)
 	})

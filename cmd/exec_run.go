@@ -22,7 +22,7 @@ func (o *execOptions) output(a *app, to io.Writer) remoteexec.Output {
 	}
 	out := remoteexec.Output{Mode: remoteexec.OutputCollect, MaxBytes: o.maxOutput}
 	if o.spill {
-		out.SpillMax = defaultSpill
+		out.SpillMax = o.spillMax
 	}
 	return out
 }
@@ -75,7 +75,7 @@ func (a *app) execute(ctx context.Context, w *world, opts execOptions, env remot
 		return execRun{err: err}
 	}
 	began := time.Now()
-	h, err := procs.Spawn(ctx, opts.spec(a, cwd, env))
+	h, err := procs.Spawn(ctx, opts.spec(a, cwd, w.environment(a, env)))
 	if err != nil {
 		return execRun{err: err}
 	}

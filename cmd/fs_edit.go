@@ -113,7 +113,7 @@ func runFSEdit(ctx context.Context, a *app, o observed, opts fsEditOptions, edit
 		DryRun: opts.dryRun, InPlace: opts.inPlace,
 	}
 	if opts.basis || opts.diff {
-		req.BasisMax = remotefs.DefaultBasisMax
+		req.BasisMax = o.world.profile.FSBlock.DiffBasisMaxBytes
 	}
 	hook, err := a.newMountHook()
 	if err != nil {

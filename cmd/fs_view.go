@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"math"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -55,6 +56,13 @@ func newFSView(a *app) *cobra.Command {
 		if err := opts.check(f); err != nil {
 			return err
 		}
+		p, err := a.loadProfile()
+		if err != nil {
+			return err
+		}
+		if err := opts.takeProfile(p, f); err != nil {
+			return err
+		}
 		return a.withObserved(ctx, opts.policy, func(o observed) error { return runFSView(ctx, a, o, opts) })
 	})
 	return c
@@ -66,7 +74,9 @@ func (o *fsViewOptions) check(f *pflag.FlagSet) error {
 	if err := checkBlank(o.path); err != nil {
 		return err
 	}
-	if _, err := o.window.Check(); err != nil {
+	lenient := o.window
+	lenient.MaxLimit = math.MaxInt // the profile says how much
+	if _, err := lenient.Check(); err != nil {
 		return err
 	}
 	for _, cap := range []struct {

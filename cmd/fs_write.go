@@ -93,12 +93,12 @@ func (o *fsWriteOptions) check(f *pflag.FlagSet) error {
 	)
 }
 
-func (o *fsWriteOptions) request() remotefs.WriteRequest {
+func (o *fsWriteOptions) request(basisMax int64) remotefs.WriteRequest {
 	w := remotefs.WriteRequest{
 		Raw: o.bytes, Mode: o.mode.bits, InPlace: o.inPlace,
 	}
 	if o.basis || o.diff {
-		w.BasisMax = remotefs.DefaultBasisMax
+		w.BasisMax = basisMax
 	}
 	switch {
 	case o.ifAbsent:
@@ -121,7 +121,7 @@ func runFSWrite(ctx context.Context, a *app, o observed, opts fsWriteOptions) er
 	}
 	bar := a.startProgress("write", src.size)
 	defer bar.stop()
-	w := opts.request()
+	w := opts.request(o.world.profile.FSBlock.DiffBasisMaxBytes)
 	w.Content, w.Size = hook.tee(bar.reader(src.Reader)), src.size
 	out, err := o.WriteText(ctx, remotefs.AtPath(opts.path, ""), w)
 	bar.stop()

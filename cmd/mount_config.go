@@ -3,7 +3,6 @@ package cmd
 import (
 	"github.com/afield-dev/afield/pkg/mount"
 	"github.com/afield-dev/afield/pkg/profile"
-	"github.com/afield-dev/afield/pkg/remotefs"
 )
 
 // mountConfig gives the block "mount:" of the profile.
@@ -32,11 +31,4 @@ func newMountConfig(m profile.Mount) mount.Config {
 		c.ResendBudget = *m.ResendBudget
 	}
 	return c
-}
-
-// windowCaps are the caps of a read window that the block "fs:" sets.
-func windowCaps(fs profile.FS) remotefs.WindowOptions {
-	return remotefs.WindowOptions{
-		MaxLimit: int(fs.ReadLimit), MaxLineLength: int(fs.ReadMaxLineLength), MaxBytes: int(fs.ReadMaxBytes),
-	}
 }

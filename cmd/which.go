@@ -22,7 +22,7 @@ func newWhich(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			path, err := procs.LookPath(ctx, args[0], remoteexec.Env{})
+			path, err := procs.LookPath(ctx, args[0], w.environment(a, remoteexec.Env{}))
 			if err != nil {
 				return err
 			}
