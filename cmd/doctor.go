@@ -67,7 +67,7 @@ func runDoctor(ctx context.Context, a *app) error {
 	if err != nil {
 		e.add("profile", "", err)
 	} else {
-		e.add("profile", fmt.Sprintf("%s (%s), digest %s", p.Name, a.composed.Why, p.Digest[:12]), nil)
+		e.add("profile", fmt.Sprintf("%s (%s), digest %s", p.Name, p.Composition.Why, p.Composition.Digest()[:12]), nil)
 		e.checkWorld(ctx, p)
 	}
 	e.add("terminal", a.terminalFacts(), nil)

@@ -8,7 +8,8 @@ import (
 type composer struct {
 	providers backend.Registry
 	problems  *problems
-	root      *value // the top-level blocks, merged
+	schema    backend.Schema // topSchema, made once
+	root      *value         // the top-level blocks, merged
 	rows      []*row
 	chosen    map[backend.Service]*row
 	// short: some layer used the short form, so that config.KEY names a value.
@@ -20,7 +21,7 @@ type composer struct {
 func newComposer(providers backend.Registry, ps *problems) *composer {
 	name := newValue("local", Origin{})
 	return &composer{
-		providers: providers, problems: ps,
+		providers: providers, problems: ps, schema: topSchema(),
 		root: &value{kind: kindMap},
 		rows: []*row{{id: defaultRow, name: name}},
 	}
@@ -35,7 +36,7 @@ func (c *composer) apply(doc *value) {
 		c.problems.invalid(doc.origin, "", "a profile must be a map and is %s", article(doc.kind))
 		return
 	}
-	checker{c.problems}.checkMap(topSchema(), doc, nil)
+	checker{c.problems}.checkMap(c.schema, doc, nil)
 	c.checkForm(doc)
 	m := merger{problems: c.problems}
 	blocks := &value{kind: kindMap, origin: doc.origin}

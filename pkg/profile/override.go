@@ -65,7 +65,7 @@ func (v *value) setOrigin(at Origin) {
 
 // overrideDocument makes the document that a path and a value stand for.
 func (c *composer) overrideDocument(path []string, v *value, at Origin) *value {
-	_, top := topSchema().Field(path[0])
+	_, top := c.schema.Field(path[0])
 	_, rowKey := rowSchema().Field(second(path))
 	switch {
 	case rowKey && second(path) != "id" && (c.find(path[0]) != nil || !top):
@@ -76,7 +76,7 @@ func (c *composer) overrideDocument(path []string, v *value, at Origin) *value {
 		return nest(path, v, at)
 	}
 	p := c.problems.invalid(at, "", "the path begins with neither a profile key nor a row")
-	if near := nearest(path[0], topSchema().Keys()); near != "" {
+	if near := nearest(path[0], c.schema.Keys()); near != "" {
 		p.hint("did you mean %s? rows are %s", near, c.ids())
 	} else {
 		p.hint("rows are %s, as in %s.config.KEY", c.ids(), defaultRow)

@@ -23,7 +23,7 @@ func (c *Composition) finish(ps *problems) {
 	}
 	l.restrictExternal()
 	c.checkSplit(ps)
-	c.root = checker{ps}.withDefaults(blockSchema(l.root), l.root, nil, Origin{}, "")
+	c.root = checker{ps}.withDefaults(l.blockSchema(), l.root, nil, Origin{}, "")
 	checkBlocks(c.root, ps)
 }
 
@@ -152,13 +152,13 @@ func withoutCwd(v *value) *value {
 
 // blockSchema is that of the command layer's blocks. A fence stands only where
 // somebody wrote one.
-func blockSchema(root *value) backend.Schema {
-	return slices.DeleteFunc(topSchema(), func(f backend.Field) bool {
+func (c *composer) blockSchema() backend.Schema {
+	return slices.DeleteFunc(slices.Clone(c.schema), func(f backend.Field) bool {
 		switch f.Key {
 		case "version", "profile", "backend", "config", "rows":
 			return true
 		case "fence":
-			return root.get("fence").isNull()
+			return c.root.get("fence").isNull()
 		}
 		return false
 	})

@@ -30,7 +30,7 @@ func (c *Composition) tree() *value {
 
 func (c *Composition) putBlock(out *value, key string) {
 	if v := c.root.get(key); v != nil {
-		f, _ := topSchema().Field(key)
+		f, _ := c.layers.schema.Field(key)
 		out.put(entry{key, v.origin, maskValue(v, f.Fields, true)})
 	}
 }

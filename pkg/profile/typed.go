@@ -10,9 +10,8 @@ import (
 // Profile is a composition without problems, ready to be opened.
 type Profile struct {
 	Name string
-	// Digest is the SHA-256 of the canonical JSON of the tree, in hex. Secrets
-	// take part as the references that were written.
-	Digest string
+	// Composition is what the profile was made from.
+	Composition *Composition
 	// FS and Exec serve files and processes: the same row unless the world is
 	// split.
 	FS   *Row
@@ -142,7 +141,7 @@ func (c *Composition) Profile() (*Profile, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	p := &Profile{Name: c.Name, Digest: c.Digest(), blocks: c.root}
+	p := &Profile{Name: c.Name, Composition: c, blocks: c.root}
 	p.FS = c.row(c.layers.chosen[backend.ServiceFS])
 	p.Exec = p.FS
 	if exec := c.layers.chosen[backend.ServiceExec]; exec != c.layers.chosen[backend.ServiceFS] {
