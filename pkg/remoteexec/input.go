@@ -72,12 +72,11 @@ func (in *input) await() (dropped bool, err error) {
 	select {
 	case <-in.h.started:
 	case <-in.h.stopping:
-		return true, nil
 	}
-	if in.h.startErr != nil {
+	switch {
+	case isClosed(in.h.started) && in.h.startErr != nil:
 		return false, in.h.startErr
-	}
-	if in.h.hasExited() {
+	case in.h.hasExited():
 		return false, errInputGone(nil)
 	}
 	return in.h.isStopping(), nil
@@ -87,13 +86,12 @@ func (in *input) await() (dropped bool, err error) {
 func (in *input) Close() error {
 	in.write.Lock()
 	defer in.write.Unlock()
-	select {
-	case <-in.h.started:
-	case <-in.h.stopping:
-		return nil
-	}
-	if in.h.startErr != nil {
-		return in.h.startErr
+	dropped, err := in.await()
+	switch {
+	case fault.Is(err, fault.ExecSessionExited):
+		return nil // the end has closed it
+	case dropped || err != nil:
+		return err
 	}
 	return in.shut()
 }
