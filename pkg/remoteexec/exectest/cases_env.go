@@ -2,6 +2,7 @@ package exectest
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/afield-dev/afield/pkg/fault"
@@ -28,6 +29,10 @@ func envCases() []Case {
 		}},
 		{ID: "C71", Name: "removing what is not set does nothing", Run: func(w *World) {
 			w.prints(nil, []string{"NOT_SET_AT_ALL"}, `echo "${NOT_SET_AT_ALL-gone}"`, "gone\n")
+		}},
+		{ID: "C72", Name: "our own variables do not cross", Excuse: remoteOnly, Run: func(w *World) {
+			os.Setenv("EXECTEST_HOST_SENTINEL", "ours")
+			w.prints(nil, nil, `echo "${EXECTEST_HOST_SENTINEL-absent}"`, "absent\n")
 		}},
 		{ID: "C75", Name: "names that are none are refused", Run: func(w *World) {
 			for _, name := range []string{"", "A=B", "A\x00"} {

@@ -195,6 +195,14 @@ func terminalCases() []Case {
 			s.Exit("5")
 			s.AwaitEnd()
 		}},
+		{ID: "C255", Name: "the end of the terminal is a plain end", Run: func(w *World) {
+			s := w.Open(w.Terminal("echo", "last"))
+			s.AwaitEnd()
+			w.Equal("output", s.Shown(), "last\r\n")
+			_, err := s.Read(make([]byte, 1))
+			w.Equal("once more", err, io.EOF)
+			s.Exit("0")
+		}},
 		{ID: "C257", Name: "a cancellation is for the allocation only", Run: cancelTerminal},
 		{ID: "C265", Name: "an idle interactive shell can be ended", Run: func(w *World) {
 			s := w.Shell()

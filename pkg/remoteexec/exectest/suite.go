@@ -62,7 +62,7 @@ func Cases() []Case {
 	var all []Case
 	for _, part := range [][]Case{
 		requestCases(), programCases(), lookupCases(), cwdCases(), envCases(), stdinCases(), outputCases(),
-		spillCases(), exitCases(), drainCases(), terminateCases(), terminalCases(), shutdownCases(),
+		spillCases(), exitCases(), drainCases(), terminateCases(), terminalCases(), shellCases(), shutdownCases(),
 	} {
 		all = append(all, part...)
 	}
