@@ -2,9 +2,13 @@ package remoteexec
 
 import (
 	"context"
+	"errors"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 )
 
 // copyBuffer is the buffer of a copied stream.
@@ -89,21 +93,13 @@ func (o *output) abandon(err error) {
 
 // collect moves the stream into memory and the spill file.
 func (o *output) collect() error {
-	buf := make([]byte, blockSize)
-	grow := growOnce(o.src)
-	for {
-		n, err := o.src.Read(buf)
-		if n > 0 {
-			grow(n)
-			if o.spill != nil {
-				o.spill.add(o.collected, buf[:n])
-			}
-			o.collected.append(buf[:n])
+	return transfer(o.src, make([]byte, blockSize), func(p []byte) error {
+		if o.spill != nil {
+			o.spill.add(o.collected, p)
 		}
-		if err != nil {
-			return endError(err)
-		}
-	}
+		o.collected.append(p)
+		return nil
+	})
 }
 
 // copyQueued copies through a backlog (UO-2, UO-4).
@@ -120,22 +116,65 @@ func (o *output) copyQueued(overflow func()) error {
 
 // copyStream copies src to dst, which stays open (OM-3).
 func copyStream(dst io.Writer, src io.Reader, count *atomic.Int64) error {
-	buf := make([]byte, copyBuffer)
-	growSrc, growDst := growOnce(src), growOnce(dst)
+	grow := growOnce(dst)
+	return transfer(src, make([]byte, copyBuffer), func(p []byte) error {
+		grow(len(p))
+		count.Add(int64(len(p)))
+		_, err := dst.Write(p)
+		return err
+	})
+}
+
+// transfer moves src into sink until its end. A read deadline makes it take what
+// is queued in a pipe and stop.
+func transfer(src io.Reader, buf []byte, sink func(p []byte) error) error {
+	grow := growOnce(src)
 	for {
 		n, err := src.Read(buf)
 		if n > 0 {
-			growSrc(n)
-			growDst(n)
-			count.Add(int64(n))
-			if _, err := dst.Write(buf[:n]); err != nil {
+			grow(n)
+			if err := sink(buf[:n]); err != nil {
 				return err
 			}
+		}
+		if f, ok := src.(*os.File); ok && errors.Is(err, os.ErrDeadlineExceeded) {
+			return takeQueued(f, buf, sink)
 		}
 		if err != nil {
 			return endError(err)
 		}
 	}
+}
+
+// maxQueued bounds what is taken from a pipe that somebody keeps filling.
+const maxQueued = 1 << 20
+
+// takeQueued moves what a pipe holds now. It gives nil if that was all and the
+// pipe has ended.
+func takeQueued(f *os.File, buf []byte, sink func(p []byte) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	for taken := 0; taken < maxQueued; {
+		n, readErr := 0, error(nil)
+		if err := raw.Control(func(fd uintptr) { n, readErr = syscall.Read(int(fd), buf) }); err != nil {
+			return err
+		}
+		switch {
+		case readErr == syscall.EINTR:
+			continue
+		case readErr != nil:
+			return os.ErrDeadlineExceeded
+		case n == 0:
+			return nil
+		}
+		taken += n
+		if err := sink(buf[:n]); err != nil {
+			return err
+		}
+	}
+	return os.ErrDeadlineExceeded
 }
 
 // endError makes a plain end no error.
@@ -146,9 +185,9 @@ func endError(err error) error {
 	return err
 }
 
-// drain waits for the end of what is read here. If ctx ends first the stream is
-// closed on our side. A copier may then still hang on a stalled reader of ours;
-// a collector does not.
+// drain waits for the end of what is read here. If ctx ends first, what has
+// arrived is still taken, and the stream is closed on our side. A copier may
+// then still hang on a stalled reader of ours; a collector does not.
 func (o *output) drain(ctx context.Context) {
 	select {
 	case <-o.ended:
@@ -160,10 +199,36 @@ func (o *output) drain(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
+	if o.flush() {
+		o.cut = errors.Is(o.err, os.ErrDeadlineExceeded)
+		return
+	}
 	o.cut = true
 	o.src.Close()
 	if o.collected != nil {
 		<-o.ended
+	}
+}
+
+// flushPatience is how long a copier may take for what has arrived.
+const flushPatience = time.Second
+
+// flush lets the reading end with what has arrived, where the source is a pipe
+// of this machine. A busy machine may not have read it yet.
+func (o *output) flush() bool {
+	f, ok := o.src.(*os.File)
+	if !ok || f.SetReadDeadline(time.Unix(1, 0)) != nil {
+		return false
+	}
+	if o.collected != nil {
+		<-o.ended
+		return true
+	}
+	select {
+	case <-o.ended:
+		return true
+	case <-time.After(flushPatience):
+		return false
 	}
 }
 
