@@ -19,7 +19,7 @@ func newMount(a *app) *cobra.Command {
 	return newGroup("mount", "Read files without sending again what the caller has",
 		newMountRead(a), newMountWrote(a), newMountEdited(a), newMountForget(a),
 		newMountCompact(a), newMountRewind(a), newMountFork(a), newMountContext(a),
-		newMountStatus(a), newMountStats(a), newMountGC(a))
+		newMountStatus(a), newMountStats(a), newMountGC(a), newMountServe(a))
 }
 
 // callFlags are what a caller says of the conversation.

@@ -3,9 +3,9 @@
 # detector, end-to-end scripts with a plain binary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Real peers from Debian's packages: an SSH server, and the shells that a far
+# Real peers from Debian's packages: an SSH server, a browser, and the shells that a far
 # world may have.
-wanted=(openssh-server busybox dash mksh zsh fish csh tcsh)
+wanted=(openssh-server chromium busybox dash mksh zsh fish csh tcsh)
 if command -v apt-get >/dev/null && ! dpkg -s "${wanted[@]}" >/dev/null 2>&1; then
   if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi
   $sudo apt-get update -q
