@@ -208,3 +208,35 @@ func TestErrorsOfADriverGetCodeAndWords(t *testing.T) { // remotefs.md 11
 		t.Errorf("%+v", e)
 	}
 }
+
+// A refused write ends the reading of content that goes on, and one that is
+// cancelled while its content blocks ends at once.
+func TestContentIsLeftAlone(t *testing.T) {
+	d := &double{version: "v1", write: func(WriteSpec, string) (WriteResult, error) { return WriteResult{}, nil }}
+	f := New(doubleWriter{d}, Options{})
+	w := WriteRequest{Content: endless{}, Size: checkFirst, Mode: -1}
+	wantCode(t, second(f.WriteText(ctx, AtPath("a", ""), w)), fault.FSIOError)
+	r, feed := io.Pipe()
+	blocked, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := f.WriteText(blocked, AtPath("a", ""), WriteRequest{Content: r, Size: -1, Mode: -1})
+		ended <- err
+	}()
+	if _, err := feed.Write([]byte("some")); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	wantCode(t, <-ended, fault.FSAborted)
+	feed.Close() // the read under way ends with its source
+}
+
+// endless gives letters without end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'a'
+	}
+	return len(p), nil
+}

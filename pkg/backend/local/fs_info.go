@@ -14,12 +14,13 @@ import (
 // info gives the facts of an entry without names, which cost a look at the
 // account files.
 func info(st *syscall.Stat_t) *remotefs.Info {
+	written, _ := times(st)
 	in := &remotefs.Info{
 		Version: version(st),
 		Type:    kind(st),
 		Size:    -1,
 		Mode:    int(st.Mode & 0o7777),
-		ModTime: time.Unix(int64(st.Mtim.Sec), int64(st.Mtim.Nsec)),
+		ModTime: time.Unix(written.Unix()),
 	}
 	if in.Type == remotefs.TypeFile || in.Type == remotefs.TypeSymlink {
 		in.Size = st.Size
@@ -50,8 +51,9 @@ func kind(st *syscall.Stat_t) remotefs.Type {
 // nanoseconds (remotefs.md 6). On Linux before 6.13 two changes of one file
 // within a clock tick of 4 to 10 ms may share their times.
 func version(st *syscall.Stat_t) string {
+	written, changed := times(st)
 	var b strings.Builder
-	for i, n := range [...]int64{int64(st.Dev), int64(st.Ino), st.Size, st.Mtim.Nano(), st.Ctim.Nano()} {
+	for i, n := range [...]int64{int64(st.Dev), int64(st.Ino), st.Size, written.Nano(), changed.Nano()} {
 		if i > 0 {
 			b.WriteByte(':')
 		}
