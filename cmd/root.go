@@ -38,6 +38,8 @@ func entries() []entry {
 		{"profile", "Show, check and choose profiles", newProfile},
 		{"mount", "Read files without sending again what the caller has", newMount},
 		{"doctor", "Check the profile, the backend and this machine", newDoctor},
+		{"serve", "Serve the profile's world by the provider protocol", newServe},
+		{"conformance", "Run the contract's cases against the profile's world", newConformance},
 		{"version", "Print the version", newVersion},
 		{"completion", "Print the completion script of a shell", newCompletion},
 		{"help", "Explain a command", newHelp},

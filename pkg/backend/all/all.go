@@ -4,6 +4,7 @@ package all
 
 import (
 	"github.com/afield-dev/afield/pkg/backend"
+	"github.com/afield-dev/afield/pkg/backend/external"
 	"github.com/afield-dev/afield/pkg/backend/local"
 )
 
@@ -11,5 +12,6 @@ import (
 func Providers() backend.Registry {
 	return backend.Registry{
 		local.Provider(),
+		external.Provider(),
 	}
 }
