@@ -36,7 +36,7 @@ func newServe(a *app) *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVar(&o.stdio, "stdio", false, "serve one connection on standard input and output")
-	f.StringVar(&o.socket, "socket", "", "serve connections on a unix socket at this `path`, made with mode 0600")
+	f.StringVar(&o.socket, "socket", "", "serve connections on a unix socket at this `path`, made with mode 0600 (default: none)")
 	f.StringVar(&o.nonce, "nonce", "", "word of the start line (default: AFIELD_NONCE, else 0)")
 	c.MarkFlagsMutuallyExclusive("stdio", "socket")
 	c.MarkFlagsOneRequired("stdio", "socket")
