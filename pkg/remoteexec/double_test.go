@@ -33,6 +33,13 @@ func (j *journal) all() string {
 	return strings.Join(j.entries, ", ")
 }
 
+// at gives one entry.
+func (j *journal) at(i int) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.entries[i]
+}
+
 func (j *journal) count(prefix string) (n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

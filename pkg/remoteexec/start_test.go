@@ -173,7 +173,7 @@ func TestStopBeforeTheSessionGoesFirst(t *testing.T) {
 			equal(t, "outcome", report.Outcome, Outcome{Signal: "SIGTERM"})
 			equal(t, "error", err, nil)
 			shut(t, rt)
-			equal(t, "first", d.entries[1], "SIGTERM")
+			equal(t, "first", d.at(1), "SIGTERM")
 			equal(t, "input frames", d.count("stdin 5")+d.count("stdin 6"), 0)
 		})
 	}
