@@ -65,10 +65,8 @@ func (h *handle) publish(proc Proc) bool {
 		return false
 	}
 	h.proc = proc
-	h.tree = &tree{
-		proc: proc, grace: h.spec.Grace, poll: h.rt.poll(), exited: h.exited,
-		onGone: func() { h.rt.untrack(h) },
-	}
+	h.tree = &tree{proc: proc, grace: h.spec.Grace, poll: h.rt.poll(), exited: h.exited}
+	h.tree.onGone = func() { h.rt.untrack(h, h.tree) }
 	if isClosed(h.stopping) {
 		h.tree.terminate() // the stop is the first thing sent (RS-1)
 	}
@@ -151,6 +149,9 @@ func (h *handle) settle(outcome Outcome, err error) {
 	h.report.Stdout, h.report.Stderr = h.out[Stdout].seal(), h.out[Stderr].seal()
 	h.report.Incomplete = h.report.Stdout.Incomplete || h.report.Stderr.Incomplete
 	h.err = err
+	if h.tree != nil {
+		h.rt.replace(h, h.tree) // what was collected is the caller's from here on
+	}
 	close(h.done)
 }
 
@@ -264,11 +265,10 @@ func (h *handle) end(ctx context.Context) error {
 	case <-ctx.Done():
 		return cancelled(ctx, "shutdown")
 	}
-	gone, err := h.WaitForExit(ctx)
-	if !gone && err == nil {
-		return cancelled(ctx, "shutdown")
+	if h.tree == nil {
+		return nil
 	}
-	return err
+	return h.tree.end(ctx)
 }
 
 // hardKill implements owned.

@@ -96,10 +96,22 @@ func (p *processes) track(op string, o owned) error {
 }
 
 // untrack gives up what is proven gone.
-func (p *processes) untrack(o owned) {
+func (p *processes) untrack(gone ...owned) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.owned, o)
+	for _, o := range gone {
+		delete(p.owned, o)
+	}
+}
+
+// replace owns less of the same thing, if it is still owned.
+func (p *processes) replace(old, rest owned) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, still := p.owned[old]; still {
+		delete(p.owned, old)
+		p.owned[rest] = struct{}{}
+	}
 }
 
 func (p *processes) ownedNow() []owned {

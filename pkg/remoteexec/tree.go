@@ -303,6 +303,16 @@ func (t *tree) joinLadder(ctx context.Context) (done bool, err error) {
 	return t.isGone(), err
 }
 
+// end implements owned for a tree whose handle has settled (DI-4).
+func (t *tree) end(ctx context.Context) error {
+	t.terminate()
+	gone, err := t.wait(ctx)
+	if !gone && err == nil {
+		return cancelled(ctx, "shutdown")
+	}
+	return err
+}
+
 // hardKill is the last pass (HX-2). Whoever holds the lock for writing buries
 // the tree.
 func (t *tree) hardKill() {
