@@ -58,6 +58,8 @@ func heads(name string) []string {
 		return nil
 	case "stat", "lstat", "list", "read", "settle":
 		return []string{"lib", "files"}
+	case "store":
+		return []string{"lib", "files", "stage", "trailer"}
 	case "write", "upload", "publish":
 		return []string{"lib", "files", "stage"}
 	case "members", "kill":

@@ -3,7 +3,7 @@
 begun() { shift 19; t=$1; };
 q=0; a=no; i=${2#=}; N=none;
 case $(uname -m) in x86_64) N=0;; aarch64) N=63;; esac;
-{ read -r x </proc/$i/stat; } 2>/dev/null && { begun ${x##*) }; [ "$t" = "${3#=}" ] && { set -- ${x##*) }; q=$6; }; };
+{ read -r x </proc/$i/stat; } 2>/dev/null && { begun ${x##*) }; [ "${3#=}" = 0 ] || [ "$t" = "${3#=}" ] && { set -- ${x##*) }; q=$6; }; };
 if [ "$q" -gt 1 ]; then
   y=$(readlink /proc/$i/fd/0);
   for f in /proc/[0-9]*/stat; do
