@@ -45,6 +45,9 @@ type Facts struct {
 	// Pauses: output that nobody reads stops the program instead of filling
 	// our memory. Without it the core applies the ceiling of remoteexec.md 12.
 	Pauses bool
+	// EndsOutput: the world ends the outputs with its exit report and does not
+	// tell whether a descendant still holds one, so a report is never Incomplete.
+	EndsOutput bool
 	// Terminals: StartTerminal works.
 	Terminals bool
 	// InputWait: TT-14 can be proven.

@@ -88,7 +88,7 @@ func outputCases() []Case {
 			w.Ends(w.Settle(h), "4")
 		}},
 		{ID: "C130", Name: "a slow reader of a raw stream loses nothing", Excuse: needsPauses, Run: slowReader},
-		{ID: "C131", Name: "closing a raw stream breaks the program's pipe", Run: func(w *World) {
+		{ID: "C131", Name: "closing a raw stream breaks the program's pipe", Excuse: needsPauses, Run: func(w *World) {
 			spec := w.Spec("yes")
 			spec.Stdout = remoteexec.Output{Mode: remoteexec.OutputPipe}
 			h := w.Start(spec)

@@ -76,8 +76,8 @@ func spillCases() []Case {
 			spec.Stdout, spec.Grace = spill(500, 64<<20), 100*time.Millisecond
 			h := w.Start(spec)
 			r := w.Settle(h)
-			w.Equal("incomplete", r.Incomplete && r.Stdout.Incomplete, true)
-			w.Equal("path", r.Stdout.SpillPath, "")
+			w.Equal("incomplete", r.Incomplete && r.Stdout.Incomplete, !w.Facts.EndsOutput)
+			w.Equal("path is given", r.Stdout.SpillPath != "", w.Facts.EndsOutput)
 			h.Terminate()
 			w.Quiescent(h)
 		}},

@@ -9,6 +9,7 @@ package exectest
 
 import (
 	"context"
+	"slices"
 
 	"github.com/afield-dev/afield/pkg/remoteexec"
 )
@@ -117,6 +118,14 @@ func localOnly(f remoteexec.Facts) string {
 func needsSignals(f remoteexec.Facts) string {
 	if !f.Signals {
 		return "this world reports no signals"
+	}
+	return ""
+}
+
+// needsPath excuses worlds whose service reserves PATH (EN-11).
+func needsPath(f remoteexec.Facts) string {
+	if slices.Contains(f.ReservedEnv, "PATH") {
+		return "PATH cannot be set for a program of this world"
 	}
 	return ""
 }
