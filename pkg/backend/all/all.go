@@ -4,6 +4,7 @@ package all
 
 import (
 	"github.com/afield-dev/afield/pkg/backend"
+	"github.com/afield-dev/afield/pkg/backend/box"
 	"github.com/afield-dev/afield/pkg/backend/external"
 	"github.com/afield-dev/afield/pkg/backend/local"
 )
@@ -12,6 +13,7 @@ import (
 func Providers() backend.Registry {
 	return backend.Registry{
 		local.Provider(),
+		box.Provider(),
 		external.Provider(),
 	}
 }

@@ -123,7 +123,7 @@ func enterRoot(cfg agentConfig) error {
 // systemDirs are taken from this machine. Links among them are made as links.
 func systemDirs(cfg agentConfig) []string {
 	if cfg.Alpine != "" {
-		return []string{"/lib", "/lib64", "/usr/lib"}
+		return []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64"}
 	}
 	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt"}
 }
@@ -182,6 +182,24 @@ func addPrograms(cfg agentConfig, root string) error {
 			if err := os.Symlink("/bin/busybox", root+"/bin/"+filepath.Base(applet)); err != nil {
 				return err
 			}
+		}
+	}
+	return addMissing(root)
+}
+
+// addMissing adds what Alpine's busybox has and that of other systems may lack.
+func addMissing(root string) error {
+	for _, name := range []string{"nice", "cksum"} {
+		to := root + "/bin/" + name
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		program, err := os.ReadFile("/usr/bin/" + name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, program, 0o755); err != nil {
+			return err
 		}
 	}
 	return nil

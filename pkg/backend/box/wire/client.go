@@ -63,6 +63,9 @@ type Client struct {
 	cfg  Config
 	base *url.URL
 	http *http.Client
+	// life ends with Close and takes the handshakes of sessions with it.
+	life context.Context
+	end  context.CancelCauseFunc
 }
 
 // New checks the address and gives a client. Nothing is sent.
@@ -95,11 +98,19 @@ func New(cfg Config) (*Client, error) {
 		DisableCompression:  true,
 		ForceAttemptHTTP2:   true,
 	}
-	return &Client{cfg: cfg, base: base, http: &http.Client{Transport: transport, CheckRedirect: sameOrigin}}, nil
+	c := &Client{cfg: cfg, base: base, http: &http.Client{Transport: transport, CheckRedirect: sameOrigin}}
+	c.life, c.end = context.WithCancelCause(context.Background())
+	return c, nil
 }
 
-// Close drops idle connections. Sessions are closed by their owners.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+var errClosed = errors.New("the connection to the service is closed")
+
+// Close ends the handshakes of sessions and drops idle connections. Sessions
+// that have started are closed by their owners.
+func (c *Client) Close() {
+	c.end(errClosed)
+	c.http.CloseIdleConnections()
+}
 
 // Origin is the address that requests go to, without credentials.
 func (c *Client) Origin() string { return c.base.Scheme + "://" + c.base.Host + c.base.Path }

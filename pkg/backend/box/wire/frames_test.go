@@ -72,7 +72,7 @@ func TestFrameControl(t *testing.T) {
 
 // A frame of any size is decoded without being held whole.
 func TestFrameLarge(t *testing.T) {
-	content := bytes.Repeat([]byte("abcdefgh"), 5<<20) // 40 MiB
+	content := bytes.Repeat([]byte("abcdefgh"), 3<<19) // 12 MiB
 	for _, tail := range []string{`"}`, `","more":true}`} {
 		text := io.MultiReader(strings.NewReader(`{"type":"stdout","data":"`),
 			strings.NewReader(base64.StdEncoding.EncodeToString(content)), strings.NewReader(tail))

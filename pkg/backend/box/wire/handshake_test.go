@@ -87,14 +87,21 @@ func TestHandshakeLimit(t *testing.T) {
 	closed(t, s)
 }
 
-func TestHandshakeObeysItsCaller(t *testing.T) {
+// The caller's end counts until the start frame is sent (RS-2, RS-3); Close
+// counts always.
+func TestHandshakeIsGivenUp(t *testing.T) {
 	s := newStand(t, boxtest.Options{})
 	id := s.box()
-	s.Fault(boxtest.Fault{Match: "exec-session", Session: &boxtest.SessionFault{Silent: true}})
+	s.Fault(boxtest.Fault{Match: "exec-session", Times: 1, Hang: true})
 	reason := errors.New("changed my mind")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(30*time.Millisecond, func() { cancel(reason) })
 	if _, err := s.Open(ctx, id, sleeper); !errors.Is(err, reason) {
+		t.Error(err)
+	}
+	s.Fault(boxtest.Fault{Match: "exec-session", Session: &boxtest.SessionFault{Silent: true}})
+	time.AfterFunc(30*time.Millisecond, s.Client.Close)
+	if _, err := s.Open(t.Context(), id, sleeper); err == nil || !strings.Contains(err.Error(), "is closed") {
 		t.Error(err)
 	}
 	closed(t, s)

@@ -41,24 +41,29 @@ type Session struct {
 // errStart ends a handshake that takes too long.
 var errStart = errors.New("the exec session did not start in time")
 
-// Open starts a program. One limit, Config.StartLimit, bounds dialling, the
-// upgrade and the answer "started" together. An end of ctx during the handshake closes the socket,
-// which ends what may be running; afterwards ctx has no effect. Frames other
-// than the expected one are skipped and do not extend the limit.
+// Open starts a program. An end of ctx counts until the start frame is sent;
+// from then on the caller gets the session or the reason why there is none, and
+// stops what comes late itself (RS-3). One limit, Config.StartLimit, bounds
+// dialling, the upgrade and the answer "started" together; frames other than
+// the expected one are skipped and do not extend it. Client.Close ends it too.
 func (c *Client) Open(ctx context.Context, id string, start Start) (*Session, error) {
 	path, err := boxPath(id, "/exec-session")
 	if err != nil {
 		return nil, err
 	}
-	hand, cancel := context.WithTimeoutCause(ctx, c.cfg.StartLimit, errStart)
+	start.Type = "start"
+	text, err := json.Marshal(start)
+	if err != nil {
+		return nil, &Error{Text: err.Error(), Err: err}
+	}
+	hand, cancel := context.WithTimeoutCause(c.life, c.cfg.StartLimit, errStart)
 	defer cancel()
-	conn, err := c.dial(hand, path)
+	conn, err := c.dialFor(ctx, hand, path)
 	if err != nil {
 		return nil, err
 	}
 	s := newSession(conn, c.cfg.Trace)
-	start.Type = "start"
-	if err := s.handshake(hand, start); err != nil {
+	if err := s.handshake(hand, text); err != nil {
 		s.Close()
 		if cause := context.Cause(hand); cause != nil {
 			err = &Error{Sent: true, Text: cause.Error(), Err: cause, Slow: errors.Is(cause, errStart)}
@@ -68,6 +73,20 @@ func (c *Client) Open(ctx context.Context, id string, start Start) (*Session, er
 	s.pings.Add(1)
 	go s.ping(c.cfg.PingEvery)
 	return s, nil
+}
+
+// dialFor dials within hand and as long as ctx lasts.
+func (c *Client) dialFor(ctx, hand context.Context, path string) (*websocket.Conn, error) {
+	both, cancel := context.WithCancelCause(hand)
+	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	defer stop()
+	conn, err := c.dial(both, path)
+	if err == nil && ctx.Err() != nil {
+		_ = conn.CloseNow()
+		return nil, &Error{Text: context.Cause(ctx).Error(), Err: context.Cause(ctx)}
+	}
+	return conn, err
 }
 
 func (c *Client) dial(ctx context.Context, path string) (*websocket.Conn, error) {
@@ -109,12 +128,8 @@ func newSession(conn *websocket.Conn, trace func(string, int64)) *Session {
 }
 
 // handshake sends the start frame and waits for its confirmation.
-func (s *Session) handshake(ctx context.Context, start Start) error {
-	text, err := json.Marshal(start)
-	if err != nil {
-		return err
-	}
-	if err := s.conn.Write(ctx, websocket.MessageText, text); err != nil {
+func (s *Session) handshake(ctx context.Context, start []byte) error {
+	if err := s.conn.Write(ctx, websocket.MessageText, start); err != nil {
 		return err
 	}
 	for {
