@@ -33,8 +33,10 @@ func Lstat(path string) Call { return call("lstat", Word(path)) }
 type Entry struct {
 	Key   string
 	Facts *Facts
-	// Link is the text of a symbolic link.
+	// Link is the text of a symbolic link, from Lstat.
 	Link string
+	// NotDir: nothing is there because something above is no directory.
+	NotDir bool
 }
 
 // ReadStat reads the answer of Stat, of Lstat, and the head of that of Read.
@@ -44,7 +46,11 @@ func ReadStat(a *Answer, c Call) (Entry, error) {
 		return Entry{}, err
 	}
 	facts, err := parseFacts(f[1])
-	return Entry{Key: f[0], Facts: facts, Link: f[2]}, err
+	e := Entry{Key: f[0], Facts: facts, NotDir: facts == nil && f[2] == "notdir"}
+	if c.Name == "lstat" {
+		e.Link = f[2]
+	}
+	return e, err
 }
 
 // Read asks for a file. After the head, which ReadStat reads, the rest of the
@@ -238,21 +244,26 @@ type WriteSpec struct {
 	Intent    Intent
 	Version   string // of Replace
 	Size      int64
-	Sum       string // of Sum.String
-	Mode      int    // -1: that of the replaced file, else the world's default
-	InPlace   bool   // through the open file, not atomic
+	Mode      int  // -1: that of the replaced file, else NewMode
+	NewMode   int  // -1: what the world's umask leaves
+	InPlace   bool // through the open file, not atomic
 }
 
-// Write asks for a guarded write; the content follows on the input up to its
-// end. ReadWrite reads the answer. A refusal comes before the content is taken.
+// Write asks for a guarded write. ReadAdmitted reads the first part of the answer:
+// the write is refused before any content is taken, or it is staged and the content
+// may follow on the input up to its end. ReadWrite reads the rest.
 func Write(w WriteSpec) Call {
 	intent := string(w.Intent)
 	if w.InPlace {
 		intent += "i"
 	}
 	return call("write", Word(w.Path), flag(w.Canonical), "="+intent, "="+w.Version,
-		"="+strconv.FormatInt(w.Size, 10), "="+w.Sum, mode(w.Mode))
+		"="+strconv.FormatInt(w.Size, 10), mode(w.Mode), mode(w.NewMode))
 }
+
+// Empty is what follows a write of no content on the input; without it the write
+// is given up, as with less content than announced.
+const Empty = "go\n"
 
 // Written is the answer of Write and Publish.
 type Written struct {
@@ -261,9 +272,26 @@ type Written struct {
 	Version string
 }
 
-// ReadWrite reads the answer of Write and Publish.
-func ReadWrite(a *Answer, c Call) (Written, error) {
-	f, err := a.Head(c.Nonce, 3)
+// ReadAdmitted reads the first part of the answer of Write: the canonical path.
+func ReadAdmitted(a *Answer, c Call) (string, error) {
+	f, err := a.Head(c.Nonce, 1)
+	if err != nil {
+		return "", err
+	}
+	return f[0], nil
+}
+
+// ReadPublished reads the answer of Publish.
+func ReadPublished(a *Answer, c Call) (Written, error) {
+	if _, err := a.Begin(c.Nonce); err != nil {
+		return Written{}, err
+	}
+	return ReadWrite(a)
+}
+
+// ReadWrite reads the rest of the answer of Write, after ReadAdmitted.
+func ReadWrite(a *Answer) (Written, error) {
+	f, err := a.Status(3)
 	if err != nil {
 		return Written{}, err
 	}
@@ -277,12 +305,12 @@ func Folder(key, nonce string) string {
 
 // Upload stages content of unknown length, which follows on the input up to its
 // end, and leaves it staged. Keep carries the attributes of the file at key over.
-func Upload(key string, mod int, keep bool) Call {
+func Upload(key string, mod, newMode int, keep bool) Call {
 	k := "=n"
 	if keep {
 		k = "=y"
 	}
-	return call("upload", Word(key), mode(mod), k)
+	return call("upload", Word(key), mode(mod), k, mode(newMode))
 }
 
 // Uploaded is the answer of Upload: where the content is, and what arrived.
@@ -303,7 +331,7 @@ func ReadUpload(a *Answer, c Call) (Uploaded, error) {
 }
 
 // Publish makes uploaded content visible under key in one step. A version that
-// is not empty is compared right before it. ReadWrite reads the answer.
+// is not empty is compared right before it. ReadPublished reads the answer.
 func Publish(key, folder string, noReplace bool, version string) Call {
 	f := "=n"
 	if noReplace {

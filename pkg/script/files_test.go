@@ -109,7 +109,7 @@ func TestStatTellsFacts(t *testing.T) {
 			t.Error("a chmod is not seen")
 		}
 		for _, name := range []string{"none", "none/deep", "f/x"} {
-			if e, err := stat(t, env, w+"/"+name); err != nil || e.Facts != nil {
+			if e, err := stat(t, env, w+"/"+name); err != nil || e.Facts != nil || e.NotDir != (name == "f/x") {
 				t.Errorf("%s: %+v, %v", name, e.Facts, err)
 			}
 		}
@@ -122,8 +122,9 @@ func TestStatTellsFacts(t *testing.T) {
 			t.Errorf("long name: %v", err)
 		}
 		link(t, "f", w+"/l")
-		c := Lstat(w + "/l")
-		if e, err := ReadStat(run(t, env, c, ""), c); err != nil || !e.Facts.IsLink() || e.Link != "f" {
+		link(t, ".", w+"/here")
+		c := Lstat(w + "/here/l")
+		if e, err := ReadStat(run(t, env, c, ""), c); err != nil || !e.Facts.IsLink() || e.Link != "f" || e.Key != w+"/l" {
 			t.Errorf("lstat: %+v, %v", e, err)
 		}
 	})
@@ -242,14 +243,19 @@ type writer struct {
 
 func (w writer) write(path, content string, change func(*WriteSpec)) (Written, error) {
 	w.t.Helper()
-	var sum Sum
-	sum.Write([]byte(content))
-	spec := WriteSpec{Path: path, Intent: Any, Size: sum.Len(), Sum: sum.String(), Mode: -1}
+	spec := WriteSpec{Path: path, Intent: Any, Size: int64(len(content)), Mode: -1, NewMode: -1}
 	if change != nil {
 		change(&spec)
 	}
 	c := Write(spec)
-	return ReadWrite(run(w.t, w.env, c, content), c)
+	if content == "" {
+		content = Empty
+	}
+	a := run(w.t, w.env, c, content)
+	if _, err := ReadAdmitted(a, c); err != nil {
+		return Written{}, err
+	}
+	return ReadWrite(a)
 }
 
 // residue lists what staging has left.
@@ -307,8 +313,14 @@ func TestWrite(t *testing.T) {
 		if _, err := w.write(path, "short", func(s *WriteSpec) { s.Size = 6 }); kindOf(err) != Short {
 			t.Errorf("cut content: %v", err)
 		}
-		if _, err := w.write(path, "wrong", func(s *WriteSpec) { s.Sum = "1" }); kindOf(err) != Short {
-			t.Errorf("wrong content: %v", err)
+		c := Write(WriteSpec{Path: path, Intent: Any, Mode: -1, NewMode: -1})
+		if a := run(t, env, c, ""); true {
+			if _, err := ReadAdmitted(a, c); err != nil {
+				t.Errorf("admit: %v", err)
+			}
+			if _, err := ReadWrite(a); kindOf(err) != Short {
+				t.Errorf("no content and no word of it: %v", err)
+			}
 		}
 		mustHold(t, path, "", 0o750)
 		if _, err := w.write(dir+"/none", "x", func(s *WriteSpec) { s.Intent, s.Version = Replace, e.Facts.Version }); kindOf(err) != Gone {
@@ -318,6 +330,10 @@ func TestWrite(t *testing.T) {
 			t.Errorf("mode: %v", err)
 		}
 		mustHold(t, dir+"/m", "x", 0o600)
+		if _, err := w.write(dir+"/n", "x", func(s *WriteSpec) { s.NewMode = 0o604 }); err != nil {
+			t.Errorf("mode of new files: %v", err)
+		}
+		mustHold(t, dir+"/n", "x", 0o604)
 		for _, name := range []string{"a", "."} {
 			if _, err := w.write(dir+"/"+name, "x", nil); kindOf(err) != NotRegular {
 				t.Errorf("%s: %v", name, err)
@@ -368,7 +384,7 @@ func TestUploadAndPublish(t *testing.T) {
 		dir := world(t)
 		key, content := dir+"/p/f", strings.Repeat("0123456789", 50_000)
 		upload := func() Uploaded {
-			c := Upload(key, -1, true)
+			c := Upload(key, -1, -1, true)
 			up, err := ReadUpload(run(t, env, c, content), c)
 			var sum Sum
 			sum.Write([]byte(content))
@@ -379,7 +395,7 @@ func TestUploadAndPublish(t *testing.T) {
 		}
 		publish := func(folder string, noReplace bool, version string) (Written, error) {
 			c := Publish(key, folder, noReplace, version)
-			return ReadWrite(run(t, env, c, ""), c)
+			return ReadPublished(run(t, env, c, ""), c)
 		}
 		got, err := publish(upload().Folder, true, "")
 		if e, _ := stat(t, env, key); err != nil || e.Facts == nil || e.Facts.Version != got.Version {
@@ -489,11 +505,13 @@ func TestPermissions(t *testing.T) {
 		if _, err = ReadStat(as(c, ""), c); kindOf(err) != TooLarge {
 			t.Errorf("limit before permission: %v", err)
 		}
-		var sum Sum
-		sum.Write([]byte("x"))
 		for _, p := range []string{"/fixed/f", "/fixed/new", "/fixed/a/b", "/none/f"} {
-			c := Write(WriteSpec{Path: w + p, Intent: Any, Size: 1, Sum: sum.String(), Mode: -1})
-			_, err := ReadWrite(as(c, "x"), c)
+			c := Write(WriteSpec{Path: w + p, Intent: Any, Size: 1, Mode: -1, NewMode: -1})
+			a := as(c, "x")
+			_, err := ReadAdmitted(a, c)
+			if err == nil {
+				_, err = ReadWrite(a)
+			}
 			denied("write "+p, err)
 		}
 		if names, _ := os.ReadDir(w + "/fixed"); len(names) != 1 {

@@ -201,6 +201,16 @@ func ReadMembers(a *Answer, c Call) ([]int, error) {
 // the answer.
 func Kill(s Started, signal string) Call { return call("kill", append(s.words(), "="+signal)...) }
 
+// End asks for the whole ladder: TERM, grace, KILL, proof. ReadMembers reads the
+// answer, which is who survived.
+func End(s Started, grace time.Duration) Call {
+	tenths := int64(math.Ceil(float64(grace) / float64(time.Second/10)))
+	return call("end", append(s.words(), "="+strconv.FormatInt(tenths, 10))...)
+}
+
+// Quiet waits until no member of the tree lives. ReadMembers reads the answer.
+func Quiet(s Started) Call { return call("quiet", s.words()...) }
+
 // Delivery says what became of a signal.
 type Delivery string
 

@@ -51,7 +51,7 @@ func start(t *testing.T, env []string, s StartSpec) *started {
 		watchdog.Stop()
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		stdin.Close()
-		cmd.Wait()
+		cmd.Wait() // an error if the test did so
 	})
 	if _, err := stdin.Write(c.Input); err != nil {
 		t.Fatal(err)
@@ -187,13 +187,20 @@ func TestMembersAndKill(t *testing.T) {
 		if d, err := ReadDelivery(run(t, env, c, ""), c); err != nil || d != Nobody {
 			t.Errorf("another start time: %v, %v", d, err)
 		}
-		c = Kill(p.Started, "KILL")
+		c = Kill(p.Started, "TERM")
 		if d, err := ReadDelivery(run(t, env, c, ""), c); err != nil || d != Delivered {
 			t.Errorf("kill: %v, %v", d, err)
 		}
-		p.cmd.Wait()
+		go p.cmd.Wait()
+		c = End(p.Started, 300*time.Millisecond)
+		if left, err := ReadMembers(run(t, env, c, ""), c); err != nil || len(left) != 0 {
+			t.Errorf("end: %v left, %v", left, err)
+		}
 		if got := members(t, env, p); len(got) != 0 {
 			t.Errorf("left: %v", got)
+		}
+		if syscall.Kill(p.Watcher, 0) == nil {
+			t.Errorf("the watcher %d lives", p.Watcher)
 		}
 	})
 }

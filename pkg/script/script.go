@@ -62,7 +62,7 @@ func heads(name string) []string {
 		return []string{"lib", "files", "stage", "trailer"}
 	case "write", "upload", "publish":
 		return []string{"lib", "files", "stage"}
-	case "members", "kill":
+	case "members", "kill", "end", "quiet":
 		return []string{"lib", "proc"}
 	default:
 		return []string{"lib"}

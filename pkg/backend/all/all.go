@@ -7,6 +7,7 @@ import (
 	"github.com/afield-dev/afield/pkg/backend/box"
 	"github.com/afield-dev/afield/pkg/backend/external"
 	"github.com/afield-dev/afield/pkg/backend/local"
+	"github.com/afield-dev/afield/pkg/backend/ssh"
 )
 
 // Providers are the built-in backends.
@@ -15,5 +16,6 @@ func Providers() backend.Registry {
 		local.Provider(),
 		box.Provider(),
 		external.Provider(),
+		ssh.Provider(),
 	}
 }

@@ -2,10 +2,11 @@
 LC_ALL=C; TZ=UTC0; export LC_ALL TZ; unset CDPATH IFS;
 F="%f %d %i %s %y %z %a %u %g %U/%G";
 
-# facts PATH [-L]: s = the facts, empty if nothing is there.
+# facts PATH [-L]: s = the facts, empty if nothing is there, and then a = notdir
+# if that is because something above is no directory.
 facts() {
-  s=$(stat $2 -c "$F" -- "$1" 2>&1) && return 0;
-  case $s in *": No such file or directory"|*": Not a directory") s=; return 0;; esac;
+  a=; s=$(stat $2 -c "$F" -- "$1" 2>&1) && return 0;
+  case $s in *": Not a directory") s=; a=notdir; return 0;; *": No such file or directory") s=; return 0;; esac;
   fail sys "$s";
 };
 

@@ -8,7 +8,7 @@ open_stage() {
   T=$d/.afield-$1.tmp; S=$T/content;
   e=$(umask 077; mkdir -- "$T" 2>&1) || fail sys "$e";
   trap clean EXIT; trap "exit 1" HUP INT TERM PIPE;
-  [ -n "$2" ] || { : >"$S"; return 0; };
+  [ -n "$2" ] || { ( umask 077; : >"$S" ); return 0; };
   cp --attributes-only --preserve=all -- "$k" "$S" 2>/dev/null || {
     rm -f -- "$S"; : >"$S"; chown -- "$o" "$S" 2>/dev/null;
   };
@@ -16,17 +16,21 @@ open_stage() {
 };
 clean() { rm -rf -- "$T"; };
 
-# fill SIZE SUM: takes the content from the input up to its end; a cut
-# connection looks like the end, so both must be what was announced.
+# fill SIZE: takes the content from the input up to its end. A cut connection
+# looks like the end, so the length must be what was announced; no content at all
+# is announced by a line, for the same reason.
 fill() {
-  e=$(dd of="$S" conv=notrunc,fsync bs=128k 2>&1) || fail sys "$e";
-  set -- "$1" "$2" $(cksum <"$S");
-  [ "$1" = "=-" ] || [ "$1 $2" = "=$4 =$3" ] || fail short;
+  if [ "$1" = "=0" ]; then read -r x; [ "$x" = go ] || fail short; fi;
+  e=$(dd of="$S" conv=fsync bs=128k 2>&1) || fail sys "$e";
+  [ "$1" = "=-" ] || [ "$1" = "=$(stat -c %s -- "$S")" ] || fail short;
 };
 
-# set_mode MODE: the asked mode, else that of the replaced file.
+# set_mode MODE OLD NEW: the asked mode, else that of the replaced file, else that
+# of new files, else what the umask leaves.
 set_mode() {
-  if [ "$1" = "=-" ]; then [ -z "$2" ] || chmod "$2" -- "$S"; else chmod "${1#=}" -- "$S"; fi;
+  x=${1#=}; [ "$x" = - ] && x=${2:-${3#=}};
+  [ "$x" = - ] && x=$(umask -S),a-x;
+  e=$(chmod "$x" -- "$S" 2>&1) || fail sys "$e";
 };
 
 # publish FLAG: "c" never replaces anything. t = the token of the new file.

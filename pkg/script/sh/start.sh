@@ -42,6 +42,11 @@ afield_j=$#;
 while [ $afield_j -gt 0 ]; do
   afield_w "$1"; shift; set -- "$@" "$afield_v"; afield_j=$((afield_j-1));
 done;
+# Started before the environment of the program stands, so that only our own is in
+# the watcher and in its sleep. In mode n it takes the input, so it comes later.
+afield_guard() { afield_watch & afield_b=$!; };
+[ "$afield_m" = "=n" ] || afield_guard 3</dev/null;
+
 if [ "$afield_i" -gt 0 ]; then
   [ "$afield_m" = "=t" ] && { afield_y=$(stty -g); stty -echo -icanon min 1 time 0; printf "%s R\n" "$afield_n"; };
   afield_l=$(dd bs="$afield_i" count=1 iflag=fullblock 2>/dev/null) || afield_l=$(dd bs=1 count="$afield_i" 2>/dev/null);
@@ -79,10 +84,7 @@ case $1 in
   case $1 in -*) shift; set -- "$afield_f" "$@";; esac;;
 esac;
 
-if [ "$afield_m" = "=n" ]; then exec 3<&0 </dev/null; else exec 3</dev/null; fi;
-[ "$afield_m" = "=t" ] && exec 3<&-;
-afield_watch &
-afield_b=$!; exec 3<&-;
+[ "$afield_m" = "=n" ] && { exec 3<&0 </dev/null; afield_guard; exec 3<&-; };
 printf "%s S %s %s %s\n" "$afield_n" $$ "$afield_t" "$afield_b";
 [ "$afield_m" = "=t" ] || printf "%s\n" "$afield_n" >&2;
 exec "$@";
