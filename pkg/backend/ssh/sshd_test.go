@@ -97,10 +97,11 @@ func startServer(t testing.TB, lines ...string) *server {
 		t.Skipf("SKIPPED: needs sshd and root: %v", err)
 	}
 	os.MkdirAll("/run/sshd", 0o755)
-	s := &server{dir: t.TempDir(), log: &lockedBuffer{}}
+	s := &server{dir: tempDir(t), log: &lockedBuffer{}}
 	s.key, s.known = s.dir+"/id", s.dir+"/known_hosts"
 	s.hostKey = newKey(t, s.dir+"/host", "")
 	write(t, s.dir+"/authorized", string(xssh.MarshalAuthorizedKey(newKey(t, s.key, ""))))
+	os.Chmod(s.dir+"/authorized", 0o644) // read as the user who logs in
 	for range 5 {
 		s.port = freePort(t)
 		if s.run(t, program, lines) {
