@@ -11,13 +11,6 @@ import (
 	"time"
 )
 
-const (
-	// growth is by how much a journal grows before it is rewritten.
-	growth = 4 << 20
-	// history is how many events a rewriting keeps for a rewind.
-	history = 500
-)
-
 // parsed is a piece of a journal.
 type parsed struct {
 	events []Event
@@ -109,13 +102,14 @@ func opening(s *State, now time.Time) ([]byte, error) {
 }
 
 // rewritten gives a new journal of what data still says: the state before the
-// last events and those events.
-func rewritten(data []byte, now time.Time) ([]byte, error) {
+// last history events and those events.
+func rewritten(data []byte, history int, now time.Time) ([]byte, error) {
 	p, err := parse(data, 0)
 	if err != nil {
 		return nil, err
 	}
-	_, live := fold(p.events)
+	all, live := fold(p.events)
+	totals := all.Totals
 	from := max(opened(live), len(live)-history)
 	kept := lines(data, live[from:])
 	// The fold has moved positions in its events: read them afresh.
@@ -134,7 +128,7 @@ func rewritten(data []byte, now time.Time) ([]byte, error) {
 		}
 	}
 	s, _ := fold(before)
-	s.bookDead(p.events, live[from:], end)
+	s.Totals, s.Counted = totals.without(live[from:]), all.Counted
 	out, err := opening(s, now)
 	return append(out, kept...), err
 }
@@ -148,18 +142,15 @@ func opened(events []Event) int {
 	return n
 }
 
-// bookDead adds to the base what was booked behind it by events that a rewind
-// has undone: totals stay.
-func (s *State) bookDead(all, kept []Event, after int64) {
-	alive := make(map[int64]bool, len(kept))
-	for _, e := range kept {
-		alive[e.end] = true
-	}
-	for _, e := range all {
-		if e.end > after && !alive[e.end] {
-			s.book(e)
+// without gives the totals without what events have booked: what a rewind has
+// undone stays in them.
+func (t Totals) without(events []Event) Totals {
+	for _, e := range events {
+		if e.Booked != nil {
+			t.Saved, t.Overhead = t.Saved-e.Booked.Saved, t.Overhead-e.Booked.Overhead
 		}
 	}
+	return t
 }
 
 // lines gives the lines of events in data.

@@ -69,7 +69,7 @@ func (s *Session) Fork(ctx context.Context, id string, seq int64, wait time.Dura
 	if err != nil {
 		return err
 	}
-	child := &Session{ID: id, store: s.store, dir: s.store.dir(id), lock: l}
+	child := &Session{ID: id, store: s.store, limits: s.limits, dir: s.store.dir(id), lock: l}
 	defer child.Close()
 	if _, err := os.Stat(child.journalPath()); err == nil {
 		return exists(id)

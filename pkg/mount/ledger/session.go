@@ -21,6 +21,7 @@ type Session struct {
 	Warnings []string
 
 	store   *Store
+	limits  Limits
 	dir     string
 	lock    *lock
 	journal *os.File
@@ -50,7 +51,7 @@ func (st *Store) Open(ctx context.Context, id string, wait time.Duration) (*Sess
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{ID: id, store: st, dir: st.dir(id), lock: l}
+	s := &Session{ID: id, store: st, limits: st.Limits.withDefaults(), dir: st.dir(id), lock: l}
 	if err := s.open(); err != nil {
 		s.Close()
 		return nil, err
@@ -181,7 +182,7 @@ func (s *Session) loadAll(size int64) error {
 	s.size, s.torn = p.good, p.good < size
 	if p.damaged {
 		s.Warnings = append(s.Warnings, damageWarning(s.ID))
-		return s.rewrite()
+		return s.rewrite(size) // all of it: what is torn shows where the damage is
 	}
 	return nil
 }
@@ -310,13 +311,13 @@ func (s *Session) took(e Event) {
 // harm: all it makes can be made again.
 func (s *Session) upkeep(rewound bool) {
 	switch tail := s.size - s.offset; {
-	case s.size-s.rewritten > max(growth, s.rewritten):
-		s.rewrite()
-	case rewound && s.size > tailMax, tail > tailMax && (s.global || s.full != nil):
+	case s.size-s.rewritten > max(s.limits.Growth, s.rewritten):
+		s.rewrite(s.size)
+	case rewound && s.size > s.limits.Tail, tail > s.limits.Tail && (s.global || s.full != nil):
 		if all, err := s.all(); err == nil {
 			s.rebuild(all)
 		}
-	case tail > tailMax:
+	case tail > s.limits.Tail:
 		s.refold(s.tail)
 	}
 	if s.addedDraft {
@@ -325,12 +326,12 @@ func (s *Session) upkeep(rewound bool) {
 }
 
 // rewrite replaces the journal by a shorter one that says the same.
-func (s *Session) rewrite() error {
-	data := make([]byte, s.size)
+func (s *Session) rewrite(size int64) error {
+	data := make([]byte, size)
 	if _, err := s.journal.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	data, err := rewritten(data, s.store.Now())
+	data, err := rewritten(data, s.limits.History, s.store.Now())
 	if err != nil {
 		return err
 	}

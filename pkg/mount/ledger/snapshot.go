@@ -15,12 +15,6 @@ import (
 // bucket says up to which offset it holds; it may be ahead of the head when a
 // refresh was interrupted. Whatever is missing or does not fit is rebuilt from
 // the journal.
-const (
-	buckets = 256
-	// tailMax is how long the part behind the snapshot gets before the next
-	// writer folds it.
-	tailMax = 32 << 10
-)
 
 // head is the head file.
 type head struct {

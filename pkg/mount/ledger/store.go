@@ -30,6 +30,33 @@ type Store struct {
 	Now func() time.Time
 	// MaxDrafts are kept per session for mounted files, SpareDrafts for others.
 	MaxDrafts, SpareDrafts int
+	// Limits bound journal and snapshot.
+	Limits Limits
+}
+
+// Limits say when a session's files are kept in order; 0 stands for the
+// default.
+type Limits struct {
+	// Growth is by how many bytes a journal grows before it is rewritten: 4 MiB.
+	Growth int64
+	// History is how many events a rewriting keeps for a rewind: 500.
+	History int
+	// Tail is how many bytes of the journal follow the snapshot before the next
+	// writer folds them: 32 KiB.
+	Tail int64
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Growth <= 0 {
+		l.Growth = 4 << 20
+	}
+	if l.History <= 0 {
+		l.History = 500
+	}
+	if l.Tail <= 0 {
+		l.Tail = 32 << 10
+	}
+	return l
 }
 
 // CheckID reports a usage error for an id that no session can have: 1 to 128
