@@ -33,13 +33,17 @@ rm -f "$WORK"/{dd,af}.out "$multi"
 
 head -c 1M "$ascii" > "$WORK/mib"
 printf 'needle\n' >> "$WORK/mib"
+# Each edit turns the word round and is guarded by the version that the last one gave.
 cat > "$WORK/edit.sh" <<'SH'
-v=$(afield fs stat --json "$WORK/mib" | sed 's/.*"version":"\([^"]*\)".*/\1/')
-if grep -q needle "$WORK/mib"; then a=needle b=thread; else a=thread b=needle; fi
+read -r v old new < "$WORK/guard"
+out=$(afield fs edit --json "$WORK/mib" --old "$old" --new "$new" --if-version "$v") || exit
+out=${out#*\"version\":\"}
+echo "${out%%\"*} $new $old" > "$WORK/guard"
 SH
-m -n "$n" -sh "guarded edit of 1 MiB" "<= 3.0 + stat" \
-  "dd if=$WORK/mib of=$WORK/mib.copy bs=1M conv=fsync status=none" \
-  ". $WORK/edit.sh; afield fs edit $WORK/mib --old \$a --new \$b --if-version \$v >/dev/null"
+out=$(afield fs stat --json "$WORK/mib"); out=${out#*\"version\":\"}
+echo "${out%%\"*} needle thread" > "$WORK/guard"
+m -n "$n" -sh "guarded edit of 1 MiB" "<= 3.0" \
+  "dd if=$WORK/mib of=$WORK/mib.copy bs=1M conv=fsync status=none" ". $WORK/edit.sh"
 
 m -n 101 "exec true" "<= 2x start-up more" "env true" "afield exec -n -- true"
 m -n "$n" -sh -speed "exec, 1 GiB of output | cat" ">= 0.5" "head -c 1G /dev/zero | cat >/dev/null" "afield exec -n -- head -c 1G /dev/zero | cat >/dev/null"
