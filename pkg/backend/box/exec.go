@@ -143,7 +143,7 @@ func (p *processes) open(ctx context.Context, op string, start wire.Start) (*wir
 	switch {
 	case ctx.Err() != nil && (!errors.As(err, &e) || !e.Session && !e.Corrupt):
 		return nil, aborted(ctx, op)
-	case !errors.As(err, &e):
+	case fault.CodeOf(err) != "" || !errors.As(err, &e):
 		return nil, err
 	case e.Status == 404:
 		return nil, world(err, fault.BackendUnsupported, "this service has no exec sessions").

@@ -20,7 +20,13 @@ func world(err error, code fault.Code, format string, args ...any) *fault.Error 
 // meanings of 404 that are its own.
 func remote(err error) error {
 	var e *wire.Error
-	if err == nil || fault.CodeOf(err) != "" || !errors.As(err, &e) {
+	switch {
+	case err == nil || fault.CodeOf(err) != "":
+		return err
+	case errors.Is(err, wire.ErrCreation), errors.Is(err, wire.ErrNotReady):
+		return world(err, fault.BackendUnreachable, "box: %s; it has been deleted again", err).
+			WithHint("try again; another size, runtime or snapshot may help").WithRetry(fault.RetrySafe)
+	case !errors.As(err, &e):
 		return err
 	}
 	switch {

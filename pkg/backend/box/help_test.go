@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/afield-dev/afield/pkg/backend/box/boxtest"
+	"github.com/afield-dev/afield/pkg/backend/box/wire"
 	"github.com/afield-dev/afield/pkg/fault"
 	"github.com/afield-dev/afield/pkg/remoteexec"
 )
@@ -151,3 +152,5 @@ func cancellable(t *testing.T) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	return ctx, func() { cancel(errReason) }
 }
+
+func startOf(argv ...string) wire.Start { return wire.Start{Argv: argv, Cwd: defaultCwd} }

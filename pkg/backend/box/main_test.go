@@ -6,13 +6,15 @@ import (
 	"os"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/afield-dev/afield/pkg/backend"
 	"github.com/afield-dev/afield/pkg/backend/box/boxtest"
 )
 
 func TestMain(m *testing.M) {
 	boxtest.Main()
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // newServer starts a stand-in, or skips loudly where boxes cannot be isolated.
