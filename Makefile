@@ -19,6 +19,10 @@ try: build ## run the main job on the local world, step by step
 test: ## install what the tests need and run all of them
 	scripts/test.sh
 
+.PHONY: test-live
+test-live: ## run the suites on the real services whose keys are set
+	AFIELD_TEST_LIVE=1 go test -v -count=1 -timeout 60m -run '^TestLive' ./pkg/backend/...
+
 .PHONY: bench
 bench: build ## measure against the peers, printed as ratios
 	scripts/bench.sh

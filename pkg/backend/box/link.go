@@ -129,7 +129,7 @@ func (l *link) wake(ctx context.Context, id string, err error) (string, error) {
 
 // armour runs a program of package script and prints its answer in base64: what
 // the service hands on is text.
-const armour = `p=$1; shift; sh -c "$p" "$@" | base64`
+const armour = `p=$1; shift 2; (eval "$p") | base64`
 
 // run runs a program in the box by one request and gives its answer.
 func (l *link) run(ctx context.Context, repeat bool, c script.Call) (*script.Answer, error) {
