@@ -5,6 +5,7 @@ package all
 import (
 	"github.com/afield-dev/afield/pkg/backend"
 	"github.com/afield-dev/afield/pkg/backend/box"
+	"github.com/afield-dev/afield/pkg/backend/e2b"
 	"github.com/afield-dev/afield/pkg/backend/external"
 	"github.com/afield-dev/afield/pkg/backend/local"
 	"github.com/afield-dev/afield/pkg/backend/ssh"
@@ -17,5 +18,6 @@ func Providers() backend.Registry {
 		box.Provider(),
 		external.Provider(),
 		ssh.Provider(),
+		e2b.Provider(),
 	}
 }

@@ -162,7 +162,8 @@ func terminalCases() []Case {
 		}},
 		{ID: "C249", Name: "a job with its own session does not hold the end", Run: func(w *World) {
 			s := w.Shell()
-			s.Type(`setsid sleep 60 & sleep 0.2; echo pid:$!:` + "\r")
+			// In an interactive shell setsid forks, so the job names itself.
+			s.Type(`setsid sh -c 'echo pid:$$:; exec sleep 60' & sleep 0.2` + "\r")
 			s.Await(":\r\n")
 			job := between(s.Shown(), "\npid:", ":")
 			s.End()

@@ -67,8 +67,12 @@ func (c *call) download(w http.ResponseWriter, r *http.Request) {
 		z.Close()
 		return
 	}
-	http.ServeContent(w, r, path, fi.ModTime(), f)
+	http.ServeContent(copying{w}, r, path, fi.ModTime(), f)
 }
+
+// copying hides that a response can take a file's pages themselves: those that
+// are still to be sent would change with the file.
+type copying struct{ http.ResponseWriter }
 
 // upload writes files in place.
 func (c *call) upload(w http.ResponseWriter, r *http.Request) {

@@ -15,6 +15,9 @@ type Client struct {
 	HTTP   *http.Client
 	Base   string      // URL without a slash at the end
 	Header http.Header // sent with every request
+	// User is whose home relative paths start at, who owns new files, and whom
+	// programs run as; "" = the sandbox's default user.
+	User string
 }
 
 // maxErrorBody bounds what is read of a refusal.
@@ -44,6 +47,9 @@ func (c *Client) request(ctx context.Context, verb, path string, body io.Reader,
 	}
 	if contentType != "" {
 		hr.Header.Set("Content-Type", contentType)
+	}
+	if c.User != "" {
+		hr.SetBasicAuth(c.User, "")
 	}
 	hr.Header.Set("Connect-Protocol-Version", "1")
 	return hr, nil

@@ -26,10 +26,20 @@ type DownloadOptions struct {
 	Max int64
 }
 
+// filePath is the route of a file. Its user is named in the query: the file API
+// takes no other.
+func (c *Client) filePath(path string) string {
+	v := url.Values{"path": {path}}
+	if c.User != "" {
+		v.Set("username", c.User)
+	}
+	return "/files?" + v.Encode()
+}
+
 // Download opens a file. The daemon reads it as root, and blocks on a FIFO:
 // look at the type first. The caller closes the body.
 func (c *Client) Download(ctx context.Context, path string, opts DownloadOptions) (*Download, error) {
-	hr, err := c.request(ctx, http.MethodGet, "/files?"+url.Values{"path": {path}}.Encode(), nil, "")
+	hr, err := c.request(ctx, http.MethodGet, c.filePath(path), nil, "")
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +74,7 @@ func (c *Client) Download(ctx context.Context, path string, opts DownloadOptions
 // bytes of it or -1, and the whole set of metadata. An existing file keeps its
 // mode and goes to the default user.
 func (c *Client) Upload(ctx context.Context, path string, body io.Reader, size int64, metadata map[string]string) (WriteInfo, error) {
-	hr, err := c.request(ctx, http.MethodPost, "/files?"+url.Values{"path": {path}}.Encode(), body, "application/octet-stream")
+	hr, err := c.request(ctx, http.MethodPost, c.filePath(path), body, "application/octet-stream")
 	if err != nil {
 		return WriteInfo{}, err
 	}

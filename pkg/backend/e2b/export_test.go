@@ -1,0 +1,6 @@
+package e2b
+
+import "github.com/afield-dev/afield/pkg/remotefs"
+
+// Driver gives the driver behind the files of a world.
+func (w *World) Driver() remotefs.Driver { return &Driver{w.session} }
