@@ -35,6 +35,7 @@ func entries() []entry {
 		{"fs", "Read and change files in the world", newFS},
 		{"exec", "Run a program in the world", newExec},
 		{"which", "Print the path of a program in the world", newWhich},
+		{"sandbox", "Make, list and end the worlds of a sandbox service", newSandbox},
 		{"profile", "Show, check and choose profiles", newProfile},
 		{"mount", "Read files without sending again what the caller has", newMount},
 		{"doctor", "Check the profile, the backend and this machine", newDoctor},

@@ -1,7 +1,6 @@
 package e2b
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"net"
@@ -112,15 +111,12 @@ func fileError(err error) error {
 // isAbsent reports whether an answer says that there is nothing of that name.
 func isAbsent(err error) bool {
 	var e *wire.Error
-	return errors.As(err, &e) && (e.Code == wire.CodeNotFound || e.Edge && e.Status == http.StatusNotFound)
+	return fault.CodeOf(err) == "" && errors.As(err, &e) && (e.Code == wire.CodeNotFound || e.Edge && e.Status == http.StatusNotFound)
 }
 
 // isInternal reports whether the daemon met a system error that it does not
 // name.
 func isInternal(err error) bool {
 	var e *wire.Error
-	return errors.As(err, &e) && !e.Edge && e.Code == wire.CodeInternal
+	return fault.CodeOf(err) == "" && errors.As(err, &e) && !e.Edge && e.Code == wire.CodeInternal
 }
-
-// interrupted reports whether ctx has ended.
-func interrupted(ctx context.Context) bool { return ctx.Err() != nil }
