@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,12 +61,22 @@ func TestScripts(t *testing.T) {
 			env.Setenv("TMPDIR", env.WorkDir+"/.tmp")
 			return os.MkdirAll(env.WorkDir+"/.tmp", 0o700)
 		},
+		Condition: func(name string) (bool, error) { return false, unknownCondition(name) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits,
 			"mode":  cmdMode,
 			"bytes": cmdBytes,
 		},
 	})
+}
+
+// unknownCondition refuses conditions other than [remote]: the world has a umask
+// and an environment of its own.
+func unknownCondition(name string) error {
+	if name != "remote" {
+		return fmt.Errorf("unknown condition %q", name)
+	}
+	return nil
 }
 
 // cmdExits runs a program and asserts its exact status: exits N PROG ARGS…. A

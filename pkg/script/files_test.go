@@ -339,6 +339,9 @@ func TestWrite(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+		if _, err := w.write(dir+"/m/child", "x", nil); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("below a file: %v", err)
+		}
 		if left := residue(t, filepath.Dir(path)); left != nil {
 			t.Errorf("left: %q", left)
 		}

@@ -79,8 +79,8 @@ func TestKeys(t *testing.T) {
 	dir := t.TempDir()
 	locked := newKey(t, dir+"/locked", "hunter2")
 	held := newKey(t, dir+"/held", "")
-	allowed, _ := os.ReadFile(s.dir + "/authorized")
-	write(t, s.dir+"/authorized", string(allowed)+string(xssh.MarshalAuthorizedKey(locked))+string(xssh.MarshalAuthorizedKey(held)))
+	allowed, _ := os.ReadFile(s.Dir + "/authorized")
+	write(t, s.Dir+"/authorized", string(allowed)+string(xssh.MarshalAuthorizedKey(locked))+string(xssh.MarshalAuthorizedKey(held)))
 	t.Run("with a passphrase", func(t *testing.T) {
 		works(t, s.row(map[string]any{"identityFile": dir + "/locked", "identityPassphrase": "hunter2"}), nil)
 	})
@@ -177,7 +177,7 @@ func TestHostKeys(t *testing.T) {
 	s := startServer(t)
 	known := t.TempDir() + "/sub/known_hosts"
 	strict := s.row(map[string]any{"knownHostsFile": known, "hostKey": "strict"})
-	f := fails(t, strict, fault.BackendHostKey, xssh.FingerprintSHA256(s.hostKey), known)
+	f := fails(t, strict, fault.BackendHostKey, xssh.FingerprintSHA256(s.HostKey), known)
 	_, rest, _ := strings.Cut(f.Hint, known+": ")
 	line, _, _ := strings.Cut(rest, " (or")
 	os.MkdirAll(t.TempDir(), 0o700)
@@ -188,7 +188,7 @@ func TestHostKeys(t *testing.T) {
 	}
 	works(t, strict, nil)
 	other := newKey(t, t.TempDir()+"/other", "")
-	write(t, known, fmt.Sprintf("[127.0.0.1]:%d %s", s.port, xssh.MarshalAuthorizedKey(other)))
+	write(t, known, fmt.Sprintf("[127.0.0.1]:%d %s", s.Port, xssh.MarshalAuthorizedKey(other)))
 	fails(t, strict, fault.BackendHostKey, "has changed", "ssh-keygen -R '[127.0.0.1]:")
 	fails(t, accept, fault.BackendHostKey, "has changed")
 }
@@ -198,8 +198,8 @@ func TestHostKeys(t *testing.T) {
 func TestUserConfiguration(t *testing.T) {
 	s, gate := startServer(t), startServer(t)
 	known := t.TempDir() + "/known"
-	a, _ := os.ReadFile(s.known)
-	b, _ := os.ReadFile(gate.known)
+	a, _ := os.ReadFile(s.Known)
+	b, _ := os.ReadFile(gate.Known)
 	write(t, known, string(a)+string(b))
 	config := t.TempDir() + "/config"
 	write(t, config, fmt.Sprintf(`Host *
@@ -217,7 +217,7 @@ Host jumped
   ProxyJump gate
 Host proxied
   ProxyCommand /usr/bin/ssh -F %s -o BatchMode=yes -W %%h:%%p gate
-`, known, s.port, s.key, gate.port, gate.key, config))
+`, known, s.Port, s.Key, gate.Port, gate.Key, config))
 	for _, host := range []string{"build1", "jumped", "proxied"} {
 		t.Run(host, func(t *testing.T) {
 			works(t, map[string]any{"host": host, "configFile": config, "agent": "off"}, nil)

@@ -201,7 +201,7 @@ func (d *dialer) unreachable(ctx context.Context, err error) error {
 	why, hint := "is not reachable", "check that the host is up and the port right"
 	switch {
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errConnectTimeout):
-		return fault.Wrap(context.Cause(ctx), fault.BackendUnreachable, "connect", s.Alias, "connect to %s: aborted", s.Alias)
+		return fault.Aborted(ctx, fault.FSAborted, "connect to "+s.Alias, "")
 	case errors.As(err, &dns):
 		why, hint = "does not resolve", "check the name of the host, or its HostName in the SSH configuration"
 	case errors.Is(err, syscall.ECONNREFUSED):

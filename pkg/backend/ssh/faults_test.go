@@ -196,8 +196,8 @@ func TestLostConnection(t *testing.T) {
 // A peer that goes silent is lost after the limit, not waited for.
 func TestSilentPeer(t *testing.T) {
 	s := startServer(t)
-	p := startProxy(t, s.port)
-	write(t, s.known, strings.Replace(readFile(t, s.known), fmt.Sprint(s.port), fmt.Sprint(p.port()), 1))
+	p := startProxy(t, s.Port)
+	write(t, s.Known, strings.Replace(readFile(t, s.Known), fmt.Sprint(s.Port), fmt.Sprint(p.port()), 1))
 	w := s.mustOpen(t, map[string]any{"port": int64(p.port()), "deadPeerMs": int64(600), "keepaliveMs": int64(100)})
 	h, err := w.Processes().Spawn(t.Context(), remoteexec.Spec{Argv: []string{"sleep", "600"}, Cwd: "/", Grace: time.Second,
 		Stdout: remoteexec.Output{Mode: remoteexec.OutputCollect, MaxBytes: 1}, Stderr: remoteexec.Output{Mode: remoteexec.OutputCollect, MaxBytes: 1}})
@@ -296,8 +296,8 @@ func (p *proxy) copy(to, from net.Conn, count bool) {
 // whole, and says unknown where it cannot decide (case 187, S-13).
 func TestWriteCutAtEveryStep(t *testing.T) {
 	s := startServer(t)
-	p := startProxy(t, s.port)
-	write(t, s.known, strings.Replace(readFile(t, s.known), fmt.Sprint(s.port), fmt.Sprint(p.port()), 1))
+	p := startProxy(t, s.Port)
+	write(t, s.Known, strings.Replace(readFile(t, s.Known), fmt.Sprint(s.Port), fmt.Sprint(p.port()), 1))
 	w := s.mustOpen(t, map[string]any{"port": int64(p.port())})
 	dir := tempDir(t)
 	content := strings.Repeat("new ", 2000)

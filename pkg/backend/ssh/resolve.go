@@ -86,7 +86,7 @@ func askOpenSSH(ctx context.Context, r request) (userConfig, error) {
 	out, err := cmd.Output()
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fault.Wrap(context.Cause(ctx), fault.BackendUnreachable, "connect", r.host, "connect to %s: aborted", r.host)
+			return nil, fault.Aborted(ctx, fault.FSAborted, "connect to "+r.host, "")
 		}
 		return nil, fault.Wrap(err, fault.ProfileInvalid, "connect", r.host, "the SSH configuration for %s cannot be read: %s",
 			r.host, firstLine(stderr.String(), err)).WithHint("run: ssh -G %s", r.host)

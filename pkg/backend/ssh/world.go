@@ -87,12 +87,15 @@ func Open(ctx context.Context, req backend.OpenRequest) (*World, error) {
 		return nil, err
 	}
 	w := &World{settings: d.settings, sh: &shell{hub: newHub(d, req.Trace)}}
-	if err := w.greet(ctx); err != nil {
-		w.sh.close()
-		return nil, err
+	err = w.greet(ctx)
+	if err == nil {
+		err = w.build(ctx, req)
 	}
-	if err := w.build(ctx, req); err != nil {
+	if err != nil {
 		w.sh.close()
+		if ctx.Err() != nil {
+			err = fault.Aborted(ctx, fault.FSAborted, "connect to "+d.settings.Alias, "")
+		}
 		return nil, err
 	}
 	return w, nil

@@ -1,11 +1,16 @@
 # Head of the programs that stage a file.
 
+# parents: makes the directories above k.
+parents() {
+  d=${k%/*}; [ -d "${d:-/}" ] && return 0;
+  [ -e "$d" ] && fail sys "Not a directory";
+  e=$(mkdir -p -- "$d" 2>&1) || fail sys "$e";
+};
+
 # open_stage NONCE: makes the parents of k, the private folder T beside it, and
 # the empty file S in it. With "$2" the attributes of k are carried over.
 open_stage() {
-  d=${k%/*};
-  [ -d "${d:-/}" ] || e=$(mkdir -p -- "$d" 2>&1) || fail sys "$e";
-  T=$d/.afield-$1.tmp; S=$T/content;
+  parents; T=$d/.afield-$1.tmp; S=$T/content;
   e=$(umask 077; mkdir -- "$T" 2>&1) || fail sys "$e";
   trap clean EXIT; trap "exit 1" HUP INT TERM PIPE;
   [ -n "$2" ] || { ( umask 077; : >"$S" ); return 0; };

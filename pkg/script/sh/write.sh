@@ -10,8 +10,7 @@ case $4 in
 esac;
 case $4 in
 *i)
-  d=${k%/*}; [ -d "${d:-/}" ] || e=$(mkdir -p -- "$d" 2>&1) || fail sys "$e";
-  printf "ok\000%s\000" "$k"; S=$k; fill "$6";
+  parents; printf "ok\000%s\000" "$k"; S=$k; fill "$6";
   [ "$7" = "=-" ] || chmod "${7#=}" -- "$k";
   facts "$k"; token "$s";;
 *)
