@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/afield-dev/afield/pkg/backend"
 	"github.com/afield-dev/afield/pkg/fault"
 	"github.com/afield-dev/afield/pkg/profile"
 	"github.com/afield-dev/afield/pkg/remoteexec"
@@ -134,6 +135,9 @@ func (e *examination) checkWorld(ctx context.Context, p *profile.Profile) {
 			return err
 		}
 		e.add("backend", name+" answers", nil)
+		if x, ok := w.World.(backend.Examiner); ok {
+			x.Examine(ctx, e.add)
+		}
 		e.checkFiles(ctx, w, cwd)
 		e.checkProcesses(ctx, w)
 		return nil

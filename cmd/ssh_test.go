@@ -31,6 +31,7 @@ func TestScriptsOverSSH(t *testing.T) {
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/.home/.local/state")
 			env.Setenv("TMPDIR", env.WorkDir+"/.tmp")
 			server := sshdtest.Start(t, "SetEnv HOME="+env.WorkDir)
+			env.Setenv("XDG_RUNTIME_DIR", server.Dir) // sockets need a short path
 			profiles := env.WorkDir + "/.home/.config/afield/profiles"
 			for _, d := range []string{env.WorkDir + "/.tmp", profiles} {
 				if err := os.MkdirAll(d, 0o700); err != nil {

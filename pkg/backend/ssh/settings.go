@@ -78,7 +78,7 @@ func ignoredKeywords() map[string]string {
 	return map[string]string{
 		"bindaddress": "", "bindinterface": "", "proxyusefdpass": "no", "pkcs11provider": "none",
 		"hostbasedauthentication": "no", "gssapiauthentication": "no", "canonicalizehostname": "false",
-		"requesttty": "", "remotecommand": "none", "sessiontype": "default", "localcommand": "none",
+		"requesttty": "auto", "remotecommand": "none", "sessiontype": "default", "localcommand": "none",
 		"verifyhostkeydns": "false", "revokedhostkeys": "none", "controlpath": "none", "tunnel": "false",
 		"forwardagent": "no", "forwardx11": "no", "setenv": "", "compression": "no",
 	}
