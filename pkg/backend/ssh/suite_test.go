@@ -1,9 +1,11 @@
 package ssh_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/afield-dev/afield/pkg/backend/ssh"
+	"github.com/afield-dev/afield/pkg/backend/ssh/sshdtest"
 	"github.com/afield-dev/afield/pkg/remoteexec"
 	"github.com/afield-dev/afield/pkg/remoteexec/exectest"
 	"github.com/afield-dev/afield/pkg/remotefs"
@@ -13,12 +15,16 @@ import (
 // suite describes the files of a world for the suite.
 func suite(t *testing.T, w *ssh.World) fstest.Backend {
 	t.Helper()
-	dir, state, driver := tempDir(t), t.TempDir(), w.FileDriver()
+	parent := "/tmp"
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		parent = "/dev/shm" // flushing costs nothing there
+	}
+	dir, state, driver := sshdtest.TempDirIn(t, parent), t.TempDir(), w.FileDriver()
 	open := func() (remotefs.FS, error) {
 		return remotefs.New(driver, remotefs.Options{Locks: remotefs.NewLocks(state, "suite")}), nil
 	}
 	files, _ := open()
-	return fstest.Backend{Facts: driver.Facts(), Files: files, Another: open, Driver: driver, World: fstest.Host{},
+	return fstest.Backend{Facts: driver.Facts(), Files: files, Another: open, Driver: driver, World: fstest.MountingHost{},
 		Dir: dir, StateDir: state, Root: true, Rounds: 2,
 		// A thousand replacements take a thousand helpers: what they show, a rename,
 		// is the file system's.

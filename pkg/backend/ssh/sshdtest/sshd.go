@@ -154,7 +154,13 @@ func (s *Server) run(t testing.TB, program string, lines []string) bool {
 // TempDir is a directory that other users may search.
 func TempDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "afield-ssh")
+	return TempDirIn(t, "/tmp")
+}
+
+// TempDirIn is such a directory in parent.
+func TempDirIn(t testing.TB, parent string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(parent, "afield-ssh")
 	if err != nil {
 		t.Fatal(err)
 	}
