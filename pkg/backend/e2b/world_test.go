@@ -20,13 +20,14 @@ const testKey = "e2b_0123456789abcdef0123456789abcdef01234567"
 // service is a stand-in and what a world on it is opened with.
 type service struct {
 	*e2btest.Server
-	state string
+	root  string // of the sandboxes
+	state string // of our side
 }
 
 func newService(t *testing.T, opts e2btest.Options) *service {
 	t.Helper()
 	opts.Root, opts.Key = tempDir(t), testKey
-	s := &service{e2btest.New(opts), tempDir(t)}
+	s := &service{e2btest.New(opts), opts.Root, tempDir(t)}
 	t.Cleanup(s.Close)
 	return s
 }

@@ -143,7 +143,7 @@ func (s *Server) handleList(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	all := []wire.SandboxDetail{}
-	for _, b := range s.all() {
+	for _, b := range s.Sandboxes() {
 		if d := b.detail(); slices.Contains(states, d.State) && matches(d.Metadata, labels) {
 			d.EnvdAccessToken = ""
 			all = append(all, d)

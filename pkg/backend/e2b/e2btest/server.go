@@ -70,7 +70,7 @@ func (s *Server) SandboxURL() string { return s.envd.URL }
 // Close ends all sandboxes and their processes and stops listening.
 func (s *Server) Close() {
 	s.ReleaseAll()
-	for _, b := range s.all() {
+	for _, b := range s.Sandboxes() {
 		s.remove(b)
 	}
 	s.api.CloseClientConnections()
@@ -79,7 +79,8 @@ func (s *Server) Close() {
 	s.envd.Close()
 }
 
-func (s *Server) all() []*Sandbox {
+// Sandboxes gives all sandboxes, paused ones too.
+func (s *Server) Sandboxes() []*Sandbox {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []*Sandbox
@@ -97,7 +98,7 @@ func (s *Server) Sandbox(id string) *Sandbox {
 }
 
 // Count gives how many sandboxes there are.
-func (s *Server) Count() int { return len(s.all()) }
+func (s *Server) Count() int { return len(s.Sandboxes()) }
 
 // Start makes a running sandbox without any request.
 func (s *Server) Start(life time.Duration) *Sandbox {
