@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition:           onWorld("local"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", env.WorkDir+"/.home")
@@ -61,7 +62,6 @@ func TestScripts(t *testing.T) {
 			env.Setenv("TMPDIR", env.WorkDir+"/.tmp")
 			return os.MkdirAll(env.WorkDir+"/.tmp", 0o700)
 		},
-		Condition: func(name string) (bool, error) { return false, unknownCondition(name) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits,
 			"mode":  cmdMode,
@@ -70,13 +70,18 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// unknownCondition refuses conditions other than [remote]: the world has a umask
-// and an environment of its own.
-func unknownCondition(name string) error {
-	if name != "remote" {
-		return fmt.Errorf("unknown condition %q", name)
+// onWorld lets a line of a script hold for some worlds only: [remote] for those
+// with a umask and an environment of their own, [local], [ssh] or [e2b] for one.
+func onWorld(name string) func(string) (bool, error) {
+	return func(word string) (bool, error) {
+		switch word {
+		case "remote":
+			return name != "local", nil
+		case "local", "ssh", "e2b":
+			return word == name, nil
+		}
+		return false, fmt.Errorf("unknown condition %q", word)
 	}
-	return nil
 }
 
 // cmdExits runs a program and asserts its exact status: exits N PROG ARGS…. A

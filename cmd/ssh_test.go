@@ -43,7 +43,7 @@ backend: ssh
 config: {host: 127.0.0.1, port: %d, user: root, identityFile: %q, knownHostsFile: %q, configFile: /dev/null, agent: "off"}
 `, server.Port, server.Key, server.Known), 0o600)
 		},
-		Condition: func(name string) (bool, error) { return true, unknownCondition(name) },
+		Condition: onWorld("ssh"),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits, "mode": cmdMode, "bytes": cmdBytes,
 		},

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"path"
 	"slices"
 	"strconv"
 
@@ -44,7 +45,27 @@ func (c *composer) setCwd(r *row, cwd *value) {
 	if written := r.config.get("cwd"); written != nil && outranks(written.origin, cwd.origin) {
 		return
 	}
+	if base := c.baseCwd(r); base != "" && !path.IsAbs(cwd.text) {
+		joined := *cwd
+		joined.text = path.Join(base, cwd.text)
+		cwd = &joined
+	}
 	c.setConfig(r, nest([]string{"cwd"}, cwd, cwd.origin))
+}
+
+// baseCwd is the directory that a relative one is joined to: the one of lower
+// places, else the provider's default; "" where only the world knows it.
+func (c *composer) baseCwd(r *row) string {
+	if written := r.config.get("cwd"); written != nil && path.IsAbs(written.text) {
+		return written.text
+	}
+	if p := c.provider(r.name.text); p != nil {
+		if f, ok := p.Config.Field("cwd"); ok {
+			def, _ := f.Default.(string)
+			return def
+		}
+	}
+	return ""
 }
 
 // outranks reports whether a value of origin a stands against one of b.

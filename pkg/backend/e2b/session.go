@@ -43,6 +43,7 @@ type session struct {
 	rec    *record      // nil until the sandbox is known
 	client *wire.Client // of rec
 	asked  bool         // the control plane was asked for the address in this process
+	askErr error        // what it said when it was asked again
 	ready  chan struct{}
 	setErr error
 }
@@ -139,10 +140,10 @@ func (s *session) readdress(ctx context.Context, old *wire.Client) (*wire.Client
 		return s.client, nil
 	}
 	if s.asked {
-		return nil, nil
+		return nil, s.askErr
 	}
-	if err := s.ask(ctx, s.rec.ID); err != nil {
-		return nil, err
+	if s.askErr = s.ask(ctx, s.rec.ID); s.askErr != nil {
+		return nil, s.askErr
 	}
 	return s.open()
 }

@@ -279,6 +279,7 @@ func processStart(c *call, in *wire.EnvelopeReader, send func(any) error) error 
 	defer p.unsubscribe(s)
 	c.box.mu.Lock()
 	c.box.procs[p.pid] = p
+	c.box.ran = true
 	c.box.mu.Unlock()
 	go c.box.run(p)
 	if c.timeout == 0 {
@@ -406,6 +407,9 @@ func processUpdate(c *call, req wire.UpdateRequest) (struct{}, error) {
 // signalAll sends a signal to every process of the sandbox. The caller holds
 // b.mu.
 func (b *Sandbox) signalAll(sig syscall.Signal) {
+	if !b.ran {
+		return
+	}
 	for _, pid := range b.members() {
 		syscall.Kill(pid, sig)
 	}

@@ -37,6 +37,7 @@ type Sandbox struct {
 	end    time.Time
 	timer  *time.Timer
 	down   bool // the daemon has crashed
+	ran    bool // a program was started
 	procs  map[int]*process
 	watch  map[string]*watcher
 	leaves chan struct{} // closed when streams must end: pause or kill
