@@ -37,6 +37,7 @@ func entries() []entry {
 		{"which", "Print the path of a program in the world", newWhich},
 		{"sandbox", "Make, list and end the worlds of a sandbox service", newSandbox},
 		{"profile", "Show, check and choose profiles", newProfile},
+		{"plugin", "Install, list and check plugins", newPlugin},
 		{"mount", "Read files without sending again what the caller has", newMount},
 		{"doctor", "Check the profile, the backend and this machine", newDoctor},
 		{"serve", "Serve the profile's world by the provider protocol", newServe},

@@ -13,14 +13,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// binary builds a plain afield once for the whole test run: a race-built one
-// sleeps a second at its end.
+// binary builds a plain afield and the plugin of the examples once for the whole
+// test run: a race-built one sleeps a second at its end.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "afield-test-")
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "afield"), "..").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", dir+"/", "..", "../examples/goplugin").CombinedOutput()
 	if err != nil {
 		return "", errors.New(string(out))
 	}
@@ -49,6 +49,10 @@ func TestMain(m *testing.M) {
 // local world, with a home and a state directory of its own.
 func TestScripts(t *testing.T) {
 	dir := binaryDir(t)
+	examples, err := filepath.Abs("../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -56,6 +60,8 @@ func TestScripts(t *testing.T) {
 		Condition:           onWorld("local"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+			env.Setenv("BIN", dir)
+			env.Setenv("EXAMPLES", examples)
 			env.Setenv("HOME", env.WorkDir+"/.home")
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/.home/.config")
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/.home/.local/state")

@@ -1,0 +1,437 @@
+package plugin
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/afield-dev/afield/pkg/backend"
+	"github.com/afield-dev/afield/pkg/fault"
+	"github.com/afield-dev/afield/pkg/profile"
+)
+
+// AddOptions are the flags of plugin add.
+type AddOptions struct {
+	Sources       []string
+	Inactive      bool   // install without the patch
+	Replace       bool   // an installed plugin of the id from another origin
+	NoStart       bool   // leave the start check out
+	Link          bool   // use a directory in place
+	Integrity     string // sha512-… that the one archive must have
+	AcceptChanged bool
+	MaxUnpacked   int64  // bytes of all files; 0 = the standard
+	As            string // another id for the one plugin
+	DryRun        bool
+}
+
+// AddResult is what an installation did.
+type AddResult struct {
+	Added    []Added  `json:"added"`
+	Profile  string   `json:"profile"`
+	Digest   string   `json:"digest"` // of the composed profile
+	Warnings []string `json:"warnings"`
+}
+
+// Added is one plugin of an AddResult. Active says that its patch is applied,
+// Effective that its rows serve something then.
+type Added struct {
+	ID        string   `json:"id"`
+	Version   string   `json:"version"`
+	Source    string   `json:"source"`
+	Resolved  *string  `json:"resolved"`
+	Integrity *string  `json:"integrity"`
+	Platform  string   `json:"platform"`
+	Rows      []string `json:"rows"`
+	Replaces  []string `json:"replaces"`
+	Services  []string `json:"services"`
+	Active    bool     `json:"active"`
+	Effective bool     `json:"effective"`
+	Started   bool     `json:"started"`
+	Linked    bool     `json:"linked"`
+}
+
+// candidate is a plugin on its way.
+type candidate struct {
+	installed
+	source  Source
+	tree    Tree
+	dir     string // where it is now
+	started bool
+}
+
+// Add installs plugins into a profile, all or none (T-1 to T-12). compose lays
+// the profile together with what Plugged would give afterwards; it is asked
+// before anything changes.
+func (h *Host) Add(ctx context.Context, name string, o AddOptions, compose func(profile.Plugged) *profile.Composition) (AddResult, error) {
+	sources, err := h.checkAdd(o, compose(profile.Plugged{}))
+	if err != nil {
+		return AddResult{}, err
+	}
+	if !o.DryRun {
+		if err := h.prepare(); err != nil {
+			return AddResult{}, err
+		}
+		h.at("T-1")
+		lock, err := holdProfile(ctx, h.Places, name)
+		if err != nil {
+			return AddResult{}, err
+		}
+		defer lock.release()
+	}
+	h.at("T-2")
+	l, before, err := readLock(h.Places, name)
+	if err != nil {
+		return AddResult{}, err
+	}
+	h.at("T-3")
+	s, err := h.stage(ctx, o.DryRun)
+	if err != nil {
+		return AddResult{}, err
+	}
+	defer s.remove()
+	var all []*candidate
+	for i, src := range sources {
+		c, err := h.take(ctx, src, filepath.Join(s.dir, string(rune('a'+i))), o)
+		if err != nil {
+			return AddResult{}, err
+		}
+		all = append(all, c)
+	}
+	t := transaction{host: h, options: o, lock: l, before: before, all: all, compose: compose, startDir: s.dir}
+	return t.run(ctx)
+}
+
+// checkAdd checks what can be checked before any file is looked at.
+func (h *Host) checkAdd(o AddOptions, c *profile.Composition) ([]Source, error) {
+	if len(o.Sources) > 20 {
+		return nil, fault.New(fault.Usage, "add", "", "more than 20 sources at once are not accepted")
+	}
+	if len(o.Sources) > 1 && (o.As != "" || o.Integrity != "") {
+		return nil, fault.New(fault.Usage, "add", "", "--as and --integrity go with one source only")
+	}
+	if o.As != "" && (!ValidID(o.As) || isBuiltIn(o.As)) {
+		return nil, fault.New(fault.Usage, "add", "", "--as must be 1 to 32 of a-z 0-9 - and no built-in provider")
+	}
+	if o.Integrity != "" && !isIntegrity(o.Integrity) {
+		return nil, fault.New(fault.Usage, "add", "", "--integrity must be sha512- and the digest in base64")
+	}
+	for _, p := range c.Problems {
+		if p.Code == fault.ProfileNotFound {
+			return nil, c.Err()
+		}
+	}
+	if !profile.ValidName(c.Name) {
+		return nil, c.Err()
+	}
+	var sources []Source
+	for _, text := range o.Sources {
+		s, err := ParseSource(text, h.Dir)
+		if err == nil {
+			err = s.allowed(allowedSources(c))
+		}
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, s)
+	}
+	return sources, nil
+}
+
+// allowedSources gives plugins.sources of the profile, nil = everything.
+func allowedSources(c *profile.Composition) []string {
+	block, _ := c.Tree()["plugins"].(map[string]any)
+	list, ok := block["sources"].([]any)
+	if !ok {
+		return nil
+	}
+	out := []string{}
+	for _, v := range list {
+		if s, ok := v.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// take fetches one source, checks it, unpacks it and reads its manifest (T-3 to
+// T-6).
+func (h *Host) take(ctx context.Context, src Source, dir string, o AddOptions) (*candidate, error) {
+	c := &candidate{source: src, dir: dir}
+	c.entry = Entry{Source: src.Text, Active: !o.Inactive, AddedAt: time.Now().UTC().Truncate(time.Second)}
+	if err := h.fetch(ctx, c, o); err != nil {
+		return nil, err
+	}
+	h.at("T-6")
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return nil, ioFault(err, "open", c.dir)
+	}
+	defer root.Close()
+	m, err := readManifest(root)
+	if err != nil {
+		return nil, err
+	}
+	c.entry.Manifest = EntryManifest{ID: m.ID, Services: words(m.Services()), Protocol: 1}
+	c.entry.ID, c.entry.Version, c.entry.Origin = m.ID, m.Version, src.Kind
+	if o.As != "" {
+		c.entry.ID = o.As
+	}
+	c.manifest = m.as(c.entry.ID)
+	c.entry.Tree, c.entry.Files, c.entry.Bytes = c.tree.Digest, len(c.tree.Files), c.tree.Bytes
+	if c.entry.Integrity != "" {
+		c.entry.Platforms = map[string]Packed{}
+		for _, p := range m.Platforms() {
+			c.entry.Platforms[p] = Packed{c.entry.Resolved, c.entry.Integrity}
+		}
+	}
+	return c, h.fits(m)
+}
+
+// fits holds requires against this afield, and the platforms against this one.
+func (h *Host) fits(m *Manifest) error {
+	if isVersion(h.Version) && m.Afield.String() != "" && !m.Afield.Holds(h.Version) {
+		return fault.New(fault.PluginVersionUnsupported, "add", m.ID, "the plugin %s needs afield %s and this is %s", m.ID, m.Afield, h.Version)
+	}
+	for _, o := range m.Providers {
+		if _, ok := o.On(h.Platform); !ok {
+			return fault.New(fault.PluginPlatformUnsupported, "add", m.ID, "the plugin %s does not run on %s, only on %s",
+				m.ID, h.Platform, strings.Join(sortedKeys(o.Run), ", "))
+		}
+	}
+	return nil
+}
+
+// transaction is an installation from T-7 on.
+type transaction struct {
+	host     *Host
+	options  AddOptions
+	lock     *Lock
+	before   []byte
+	all      []*candidate
+	compose  func(profile.Plugged) *profile.Composition
+	startDir string
+}
+
+func (t *transaction) run(ctx context.Context) (AddResult, error) {
+	h := t.host
+	h.at("T-7")
+	for _, c := range t.all {
+		if err := t.enter(c); err != nil {
+			return AddResult{}, err
+		}
+	}
+	after, err := t.composed()
+	if err != nil {
+		return AddResult{}, err
+	}
+	if err := h.checkSeen(ctx, t.digests(), t.options.AcceptChanged, false); err != nil {
+		return AddResult{}, err
+	}
+	if !t.options.DryRun {
+		store, err := hold(ctx, filepath.Join(h.Places.Data, ".lock"), true)
+		if err != nil {
+			return AddResult{}, err
+		}
+		defer store.release()
+		h.at("T-8")
+		if err := t.publish(); err != nil {
+			return AddResult{}, err
+		}
+	}
+	h.at("T-9")
+	for _, c := range t.all {
+		if err := t.start(ctx, c); err != nil {
+			return AddResult{}, err
+		}
+	}
+	if !t.options.DryRun {
+		if err := h.checkSeen(ctx, t.digests(), t.options.AcceptChanged, true); err != nil {
+			return AddResult{}, err
+		}
+		h.at("T-10")
+		if ctx.Err() != nil {
+			return AddResult{}, aborted(ctx, "add")
+		}
+		if err := commit(h.Places, t.lock, t.before); err != nil {
+			return AddResult{}, err
+		}
+	}
+	h.at("T-11")
+	return t.result(after), nil
+}
+
+// enter puts a candidate into the lock: anew, or in the place of the one with
+// its id.
+func (t *transaction) enter(c *candidate) error {
+	for _, other := range t.all {
+		if other != c && other.entry.ID == c.entry.ID {
+			return conflict(c, "two of the sources have this id").WithHint("add one of them with --as ID")
+		}
+	}
+	old := t.lock.find(c.entry.ID)
+	if old == nil {
+		t.lock.Plugins = append(t.lock.Plugins, c.entry)
+		return nil
+	}
+	if sourceName(old.Source) != c.source.Name && !t.options.Replace {
+		return conflict(c, "one from "+quotePath(old.Source)+" is installed").WithHint("--replace takes its place, --as ID installs this one beside it")
+	}
+	if old.Link == "" && old.Tree != c.entry.Tree {
+		c.entry.Previous = &Previous{old.Version, old.Tree}
+	} else {
+		c.entry.Previous = old.Previous
+	}
+	*old = c.entry
+	return nil
+}
+
+// sourceName gives the part of a source that stays when its version changes.
+func sourceName(text string) string {
+	if s, err := ParseSource(text, "/"); err == nil {
+		return s.Name
+	}
+	return text
+}
+
+func conflict(c *candidate, reason string) *fault.Error {
+	return fault.New(fault.PluginConflict, "add", c.entry.ID, "the plugin %s cannot be added: %s", c.entry.ID, reason)
+}
+
+// composed lays the profile together as it would be, and refuses what would not
+// work (T-7).
+func (t *transaction) composed() (*profile.Composition, error) {
+	var all []installed
+	owner := map[string]string{}
+	for _, e := range t.lock.Plugins {
+		x := installed{entry: e}
+		if c := t.candidate(e.ID); c != nil {
+			x.manifest = c.manifest
+		} else {
+			m, err := t.host.manifestOf(e)
+			if err != nil && e.Active {
+				return nil, err
+			}
+			x.manifest = m
+		}
+		for _, id := range x.manifest.rowIDs() {
+			if other := owner[id]; other != "" && other != e.ID {
+				return nil, fault.New(fault.PluginConflict, "add", id, "the plugins %s and %s both bring a row %s", other, e.ID, id)
+			}
+			owner[id] = e.ID
+		}
+		all = append(all, x)
+	}
+	c := t.compose(t.host.plugged(all))
+	if err := c.Err(); err != nil {
+		return nil, wouldBreak(c, err)
+	}
+	return c, nil
+}
+
+// wouldBreak says why the profile would not work with the plugin.
+func wouldBreak(c *profile.Composition, err error) error {
+	for _, p := range c.Problems {
+		if p.Code == fault.ProfileConflict || p.Code == fault.ProfileNoProvider {
+			return fault.Wrap(err, fault.PluginConflict, "add", "", "with this plugin the profile would not work: %s", p.Message).
+				WithHint("--no-activate installs it without its patch; afield plugin disable ID takes another one out; a backend: line in the profile decides")
+		}
+	}
+	return fault.Wrap(err, fault.CodeOf(err), "add", "", "with this plugin the profile would not be valid: %s", err).
+		WithHint("--no-activate installs it without its patch, so that the profile can be completed first")
+}
+
+func (t *transaction) candidate(id string) *candidate {
+	for _, c := range t.all {
+		if c.entry.ID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// digests gives what must never change under one source and version.
+func (t *transaction) digests() map[string]string {
+	out := map[string]string{}
+	for _, c := range t.all {
+		digest := c.entry.Integrity
+		if digest == "" {
+			digest = c.entry.Tree
+		}
+		if c.entry.Link == "" {
+			out[c.source.Name+" "+c.entry.Version] = digest
+		}
+	}
+	return out
+}
+
+func (t *transaction) publish() error {
+	for _, c := range t.all {
+		if c.entry.Link != "" {
+			continue
+		}
+		if err := t.host.publish(c.dir, c.tree); err != nil {
+			return err
+		}
+		c.dir = t.host.treeDir(c.tree.Digest)
+	}
+	return nil
+}
+
+// start starts each provider, hears what it says of itself, and ends it (T-9).
+func (t *transaction) start(ctx context.Context, c *candidate) error {
+	if t.options.NoStart {
+		return nil
+	}
+	for _, o := range c.manifest.Providers {
+		p, err := t.host.program(ctx, c.dir, c.installed, o)
+		if err != nil {
+			return err
+		}
+		p.Dir = filepath.Join(t.startDir, "start")
+		req := backend.OpenRequest{Environ: t.host.Environ, Log: t.host.Log}
+		if _, err := p.Hello(ctx, req); err != nil {
+			return err
+		}
+	}
+	c.started = true
+	return nil
+}
+
+func (t *transaction) result(after *profile.Composition) AddResult {
+	r := AddResult{Added: []Added{}, Profile: t.lock.Profile, Digest: after.Digest(), Warnings: []string{}}
+	for _, c := range t.all {
+		a := Added{
+			ID: c.entry.ID, Version: c.entry.Version, Source: c.entry.Source, Platform: t.host.Platform,
+			Rows: orEmpty(c.manifest.rowIDs()), Replaces: orEmpty(c.manifest.replaced()), Services: c.entry.Manifest.Services,
+			Active: c.entry.Active, Started: c.started, Linked: c.entry.Link != "", Effective: effective(after, c.entry),
+		}
+		if c.entry.Resolved != "" {
+			a.Resolved, a.Integrity = &c.entry.Resolved, &c.entry.Integrity
+		}
+		if a.Active && len(a.Rows) > 0 && !a.Effective {
+			r.Warnings = append(r.Warnings, "a higher line of the profile keeps the rows of "+c.entry.ID+" off; see afield profile show")
+		}
+		r.Added = append(r.Added, a)
+	}
+	return r
+}
+
+// effective reports whether a provider of the plugin serves something.
+func effective(c *profile.Composition, e Entry) bool {
+	for _, s := range []backend.Service{backend.ServiceFS, backend.ServiceExec} {
+		if strings.HasPrefix(c.ProviderOf(s), e.ID+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return slices.Clone(list)
+}
