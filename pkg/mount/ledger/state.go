@@ -105,15 +105,6 @@ func (s *State) isGlobal(e Event) bool {
 	return e.Op == OpRewind || e.Op == OpBase || e.All || e.Compact != nil || e.Used != nil && s.Shift != Unknown
 }
 
-// segments counts all segments.
-func (s *State) segments() int {
-	n := 0
-	for _, f := range s.Files {
-		n += len(f.Segments)
-	}
-	return n
-}
-
 // fold gives the state after events and those of them that a later rewind may
 // still go back to, in order. events begin with the base.
 func fold(events []Event) (*State, []Event) {
