@@ -93,12 +93,12 @@ func (p *processes) Start(ctx context.Context, spec remoteexec.StartSpec) (remot
 		return nil, err
 	}
 	pr := &proc{tree: tree{world: p.world}, session: s}
-	if input == script.Piped {
-		pr.stdin = &stdin{s}
-	}
 	if err := pr.begin(a, c); err != nil {
 		s.close()
 		return nil, p.failed(ctx, spec, s, err)
+	}
+	if input == script.Piped {
+		pr.stdin = newStdin(s)
 	}
 	all := &outputs{s: s}
 	pr.stdout = all.add(a, "")
@@ -305,20 +305,34 @@ func (s *session) outcome() (remoteexec.Outcome, error) {
 	return remoteexec.Outcome{ExitCode: s.status}, nil
 }
 
-// stdin is the input of a program.
-type stdin struct{ s *session }
+// stdin is the input of a program. One goroutine hands the bytes on and then says
+// that they end, because the library does not let both run at once; closing ends
+// a write that waits.
+type stdin struct{ *io.PipeWriter }
 
-func (i *stdin) Write(p []byte) (int, error) {
-	n, err := i.s.Write(p)
-	if err != nil {
-		err = fault.Wrap(err, fault.ExecSessionExited, "write", "", "the program takes no more input")
-	}
-	return n, err
-}
-
-func (i *stdin) Close() error {
-	i.s.CloseWrite()
-	return nil
+func newStdin(s *session) *stdin {
+	r, w := io.Pipe()
+	go func() {
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := r.Read(buf)
+			if n > 0 {
+				if _, failed := s.Write(buf[:n]); failed != nil {
+					r.CloseWithError(fault.Wrap(failed, fault.ExecSessionExited, "write", "", "the program takes no more input"))
+					return
+				}
+			}
+			if err != nil {
+				s.CloseWrite()
+				return
+			}
+		}
+	}()
+	go func() {
+		<-s.closed
+		r.CloseWithError(fault.New(fault.ExecSessionExited, "write", "", "the program has ended"))
+	}()
+	return &stdin{w}
 }
 
 // outputs are the two outputs of a program. Of the standard output OpenSSH can be

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/afield-dev/afield/pkg/fault"
 	"github.com/afield-dev/afield/pkg/remotefs"
@@ -516,7 +517,17 @@ func (sh *shell) talk(ctx context.Context, c script.Call, f func(s *session, a *
 	}
 	defer s.close()
 	var once sync.Once
-	stop := context.AfterFunc(ctx, s.giveUp)
+	over := make(chan struct{})
+	defer close(over)
+	stop := context.AfterFunc(ctx, func() {
+		// Whoever sends content looks at ctx himself and lets the program clean up;
+		// one that is stuck is cut off.
+		select {
+		case <-over:
+		case <-time.After(time.Second):
+			s.close()
+		}
+	})
 	committed := func() { once.Do(func() { stop() }) }
 	defer committed()
 	err = f(s, a, committed)

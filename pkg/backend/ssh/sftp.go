@@ -251,19 +251,19 @@ func (d *sftpFiles) List(ctx context.Context, ref remotefs.Ref) (string, []remot
 		return key, nil, err
 	}
 	entries := make([]remotefs.Entry, 0, len(list))
+	for _, st := range list {
+		if st.Name() != "." && st.Name() != ".." {
+			entries = append(entries, remotefs.Entry{Name: st.Name(), Key: path.Join(key, st.Name()), Info: weakInfo(st)})
+		}
+	}
 	var burst sync.WaitGroup
 	room := make(chan struct{}, 64)
-	for _, st := range list {
-		if st.Name() == "." || st.Name() == ".." {
-			continue
-		}
-		entries = append(entries, remotefs.Entry{Name: st.Name(), Key: path.Join(key, st.Name()), Info: weakInfo(st)})
-		if e := &entries[len(entries)-1]; e.Info.Type == remotefs.TypeSymlink {
-			at := len(entries) - 1
+	for i := range entries {
+		if e := &entries[i]; e.Info.Type == remotefs.TypeSymlink {
 			room <- struct{}{}
 			burst.Go(func() {
 				defer func() { <-room }()
-				entries[at].Key, entries[at].Info, _ = d.referent(ctx, path.Join(key, st.Name()))
+				e.Key, e.Info, _ = d.referent(ctx, e.Key)
 			})
 		}
 	}

@@ -2,11 +2,13 @@
 
 # tree LEADER START WATCHER: l = the live members of the session or group, without
 # the watcher and its children; g = those outside the leader's group. A leader
-# with another start time is somebody else's.
-tree() {
+# with another start time is somebody else's. Nothing counts as nothing only when
+# it is seen twice: a parent may fork and end during one look.
+tree() { look "$@"; [ -n "$l" ] || look "$@"; };
+look() {
   l=; g=; w=$1; b=$3;
-  if [ -r /proc/$1/stat ] && [ "$2" -gt 0 ]; then
-    read -r x </proc/$1/stat; begun ${x##*) }; [ "$t" = "$2" ] || return 0;
+  if [ "$2" -gt 0 ] && { read -r x </proc/$1/stat; } 2>/dev/null; then
+    begun ${x##*) }; [ "$t" = "$2" ] || return 0;
   fi;
   for f in /proc/[0-9]*/stat; do
     { read -r x <$f; } 2>/dev/null || continue;
