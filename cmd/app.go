@@ -130,11 +130,20 @@ func (a *app) withWorld(ctx context.Context, f func(*world) error) error {
 	if err != nil {
 		return err
 	}
-	err = f(w)
+	err = onBackend(f(w), w.provider)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	if cerr := w.Close(closing); cerr != nil {
 		a.note("warning: closing the world: %s", cerr)
+	}
+	return err
+}
+
+// onBackend names the backend in an error that does not.
+func onBackend(err error, name string) error {
+	var e *fault.Error
+	if errors.As(err, &e) && e.Backend == "" {
+		e.Backend = name
 	}
 	return err
 }

@@ -81,6 +81,7 @@ func (a *app) execute(ctx context.Context, w *world, opts execOptions, env remot
 	}
 	run := execRun{handle: h}
 	run.report, run.err = h.Wait(context.WithoutCancel(ctx))
+	run.err = onBackend(run.err, w.provider)
 	run.duration = time.Since(began)
 	run.timedOut = run.report.Started && errors.Is(context.Cause(ctx), fault.ErrDeadline)
 	run.survivors = endTree(ctx, h, opts.grace)

@@ -69,7 +69,22 @@ var jsonCommands = []struct {
 	{args: "mount forget --session j a.txt", fields: "count forgotten seq"},
 	{args: "mount stats", fields: "netTokens savedTokens sessions spentTokens"},
 	{args: "mount gc", fields: "kept removed"},
+	{args: "exec -- true", fields: execFields},
+	{args: "exec -- /nosuch", status: 127, fields: execFields + " " + errorFields},
+	{args: "which sh", fields: "path"},
 	{args: "version", fields: "arch commit go os protocol version"},
+}
+
+const (
+	streamFields = "base64 bytes incomplete spillPath spillWorld text truncated"
+	errorFields  = "error.backend error.code error.exit error.hint error.message error.op error.path error.retryable"
+)
+
+var execFields = "durationMs envDropped error exitCode pid signal started stderr " + prefixed("stderr.", streamFields) +
+	" stdout " + prefixed("stdout.", streamFields) + " survivors timedOut"
+
+func prefixed(prefix, fields string) string {
+	return prefix + strings.ReplaceAll(fields, " ", " "+prefix)
 }
 
 func TestJSONFields(t *testing.T) {

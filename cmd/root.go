@@ -34,6 +34,7 @@ func entries() []entry {
 	return []entry{
 		{"fs", "Read and change files in the world", newFS},
 		{"exec", "Run a program in the world", newExec},
+		{"term", "Run a program on a terminal in the world", newTerm},
 		{"which", "Print the path of a program in the world", newWhich},
 		{"sandbox", "Make, list and end the worlds of a sandbox service", newSandbox},
 		{"profile", "Show, check and choose profiles", newProfile},

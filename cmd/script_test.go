@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -69,15 +70,18 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(env.WorkDir+"/.tmp", 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": cmdExits,
-			"mode":  cmdMode,
-			"bytes": cmdBytes,
+			"exits":        cmdExits,
+			"unprivileged": cmdUnprivileged,
+			"mode":         cmdMode,
+			"bytes":        cmdBytes,
 		},
 	})
 }
 
 // onWorld lets a line of a script hold for some worlds only: [remote] for those
-// with a umask and an environment of their own, [local], [ssh] or [e2b] for one.
+// with a umask and an environment of their own, [local], [ssh] or [e2b] for one,
+// [mount] where mounting is allowed: always, and the script fails, where nothing
+// may be left out.
 func onWorld(name string) func(string) (bool, error) {
 	return func(word string) (bool, error) {
 		switch word {
@@ -85,6 +89,8 @@ func onWorld(name string) func(string) (bool, error) {
 			return name != "local", nil
 		case "local", "ssh", "e2b":
 			return word == name, nil
+		case "mount":
+			return os.Getenv("AFIELD_TEST_REQUIRE") != "" || canMount(), nil
 		}
 		return false, fmt.Errorf("unknown condition %q", word)
 	}
@@ -109,6 +115,14 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
 	}
+}
+
+// cmdUnprivileged is exits without root's right to pass over permissions.
+func cmdUnprivileged(ts *testscript.TestScript, neg bool, args []string) {
+	if os.Geteuid() == 0 && len(args) > 1 {
+		args = slices.Insert(args, 1, "setpriv", "--bounding-set=-dac_override,-dac_read_search")
+	}
+	cmdExits(ts, neg, args)
 }
 
 // cmdMode asserts the permission bits of a file: mode OCTAL FILE.
