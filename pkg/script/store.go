@@ -15,6 +15,9 @@ type StoreSpec struct {
 	Mode      int    // -1: that of the replaced file, else NewMode
 	NewMode   int    // 0 or less: what the world's umask leaves
 	InPlace   bool   // through the open file, not atomic
+	// Ready: the program says when it has looked at the guard and staged, so that
+	// large content is not sent in vain. ReadReady reads that.
+	Ready bool
 }
 
 // Store asks for a guarded write. It first tells the canonical path and waits for
@@ -30,7 +33,25 @@ func Store(w StoreSpec) Call {
 	if w.NewMode > 0 {
 		fresh = mode(w.NewMode)
 	}
-	return call("store", Word(w.Path), flag(w.Canonical), "="+intent, "="+w.Version, mode(w.Mode), fresh)
+	c := call("store", Word(w.Path), flag(w.Canonical), "="+intent, "="+w.Version, mode(w.Mode), fresh)
+	if w.Ready {
+		c.Words = append(c.Words, "=y")
+	}
+	return c
+}
+
+// ReadReady waits until the content of a Store with Ready may come; a refusal
+// comes as a *Failure.
+func ReadReady(a *Answer) error {
+	if next, err := a.Peek(1); err == nil && next[0] == 'E' {
+		_, err := a.Status(0)
+		return err
+	}
+	word, err := a.Field()
+	if err == nil && word != "ready" {
+		err = fmt.Errorf("answer holds %.20q", word)
+	}
+	return err
 }
 
 // Trailer is what follows the content of Store: 118 bytes that hold its length

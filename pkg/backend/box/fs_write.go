@@ -21,7 +21,7 @@ import (
 // what follows the content, and publishes in one step (upstash-box.md 11.2).
 func (f *files) Write(ctx context.Context, ref remotefs.Ref, w remotefs.WriteSpec) (remotefs.WriteResult, error) {
 	call := script.Store(script.StoreSpec{Path: ref.Path, Canonical: ref.Canonical, Intent: intent(w.Intent),
-		Version: w.Version, Mode: w.Mode, NewMode: w.NewMode, InPlace: w.InPlace})
+		Version: w.Version, Mode: w.Mode, NewMode: w.NewMode, InPlace: w.InPlace, Ready: isLarge(w.Size)})
 	j := &writing{files: f, call: call, spec: w, digest: sha256.New()}
 	done, err := j.run(ctx)
 	if err != nil {
@@ -33,6 +33,10 @@ func (f *files) Write(ctx context.Context, ref remotefs.Ref, w remotefs.WriteSpe
 	}
 	return res, nil
 }
+
+// isLarge reports whether content is worth waiting for the guard before it is
+// sent.
+func isLarge(size int64) bool { return size < 0 || size > inline }
 
 func intent(i remotefs.Intent) script.Intent {
 	switch i {
@@ -173,6 +177,11 @@ func (j *writing) hand(ctx context.Context, t *talk) (own bool, err error) {
 	}
 	if _, err := t.Write([]byte("go\n")); err != nil {
 		return false, err
+	}
+	if isLarge(j.spec.Size) {
+		if err := script.ReadReady(t.answer); err != nil {
+			return false, err
+		}
 	}
 	if own, err := j.copy(t); err != nil {
 		return own, err
