@@ -198,7 +198,7 @@ func TestSilentPeer(t *testing.T) {
 	s := startServer(t)
 	p := startProxy(t, s.Port)
 	write(t, s.Known, strings.Replace(readFile(t, s.Known), fmt.Sprint(s.Port), fmt.Sprint(p.port()), 1))
-	w := s.mustOpen(t, map[string]any{"port": int64(p.port()), "deadPeerMs": int64(600), "keepaliveMs": int64(100)})
+	w := s.mustOpen(t, map[string]any{"port": int64(p.port()), "deadPeerMs": int64(600), "keepaliveMs": int64(100), "connectTimeoutMs": int64(3000)})
 	h, err := w.Processes().Spawn(t.Context(), remoteexec.Spec{Argv: []string{"sleep", "600"}, Cwd: "/", Grace: time.Second,
 		Stdout: remoteexec.Output{Mode: remoteexec.OutputCollect, MaxBytes: 1}, Stderr: remoteexec.Output{Mode: remoteexec.OutputCollect, MaxBytes: 1}})
 	if err != nil {
