@@ -14,7 +14,7 @@ import (
 func newPlugin(a *app) *cobra.Command {
 	return newGroup("plugin", "Install, list and check plugins",
 		newPluginAdd(a), newPluginList(a), newPluginInfo(a), newPluginRemove(a), newPluginVerify(a),
-		newPluginEnable(a), newPluginDisable(a), newPluginGC(a))
+		newPluginEnable(a), newPluginDisable(a), newPluginRollback(a), newPluginGC(a))
 }
 
 // pluginHost gives what installs and finds plugins for this user. It touches no
