@@ -81,7 +81,10 @@ func runFSRead(ctx context.Context, a *app, fs remotefs.FS, opts fsReadOptions) 
 	}
 	defer s.Close()
 	out := a.newOutput(ctx)
-	bar := a.startProgress("read", s.Info().Size)
+	var bar *progress
+	if !a.Terminal(a.Out) { // the text itself is in the way
+		bar = a.startProgress("read", s.Info().Size)
+	}
 	defer bar.stop()
 	_, err = s.WriteTo(bar.writer(out))
 	return err

@@ -23,7 +23,7 @@ type progress struct {
 
 // startProgress begins to measure; nil draws nothing.
 func (a *app) startProgress(verb string, total int64) *progress {
-	if a.flags.noProgress || a.flags.quiet || !a.Terminal(a.Err) || a.Terminal(a.Out) {
+	if a.flags.noProgress || a.flags.quiet || !a.Terminal(a.Err) {
 		return nil
 	}
 	return &progress{a: a, verb: verb, total: total, since: time.Now()}

@@ -67,6 +67,26 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 }
 
+// So does a write, whose length is not known when it comes from a pipe.
+func TestProgressOfAWriteOnATerminal(t *testing.T) {
+	dir := t.TempDir()
+	x := newTmux(t, dir)
+	x.line("mkfifo f; clear; afield fs write out < f; echo status $?")
+	f, err := os.OpenFile(awaitFile(t, filepath.Join(dir, "f")), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := letters()[:4<<10]
+	x.awaitThat("shows the bar", func(screen string) bool {
+		f.Write(piece)
+		return strings.Contains(screen, "write (")
+	})
+	f.Close()
+	if screen := x.await("status 0"); strings.Contains(screen, "write (") {
+		t.Errorf("the bar is still there:\n%s", screen)
+	}
+}
+
 func letters() []byte {
 	b := make([]byte, 16<<20)
 	for i := range b {
