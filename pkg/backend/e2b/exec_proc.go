@@ -135,7 +135,7 @@ func (e *exit) watch(s *session, pid int, holding func() bool) {
 		}
 		asked := time.Now()
 		st, err := s.procStat(context.Background(), pid)
-		slow := 20 * time.Since(asked) // how slow the sandbox is just now
+		slow := min(20*time.Since(asked), 5*patience) // how slow the sandbox is just now
 		switch {
 		case isAbsent(err) && holding():
 			e.recall(s, pid)
@@ -147,7 +147,7 @@ func (e *exit) watch(s *session, pid int, holding func() bool) {
 			e.set(st.outcome(), nil)
 			return
 		}
-		pause.Reset(next)
+		pause.Reset(max(next, slow/2)) // looks must not be what makes it slow
 	}
 }
 
@@ -301,7 +301,15 @@ func (p *proc) Members(ctx context.Context) ([]int, error) { return p.runner.tre
 func (p *proc) Terminate(ctx context.Context, grace time.Duration) ([]int, error) {
 	p.stdout.stopHolding()
 	p.stderr.stopHolding()
-	return p.runner.tree(p.pid).end(ctx, "TERM", grace)
+	t := p.runner.tree(p.pid)
+	select {
+	case <-p.exit.known:
+		if members, err := t.quickMembers(ctx); err == nil && len(members) == 0 {
+			return nil, nil
+		}
+	default:
+	}
+	return t.end(ctx, "TERM", grace)
 }
 
 // WaitQuiescent waits in the sandbox.

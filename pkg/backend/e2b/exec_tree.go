@@ -182,8 +182,20 @@ func (t tree) members(ctx context.Context) ([]int, error) {
 func (t tree) held() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	members, err := t.members(ctx)
+	members, err := t.quickMembers(ctx)
 	return err == nil && len(members) > 0
+}
+
+// quickMembers is members for one of many programs that have ended: few such
+// looks run at a time, since each reads the entries of all processes.
+func (t tree) quickMembers(ctx context.Context) ([]int, error) {
+	select {
+	case t.session.looks <- struct{}{}:
+		defer func() { <-t.session.looks }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return t.members(ctx)
 }
 
 // signal sends a signal, named without SIG, to all members.

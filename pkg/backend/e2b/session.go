@@ -39,6 +39,9 @@ type session struct {
 	// made: the sandbox was made by afield, which so may make its directory.
 	made bool
 
+	// looks bounds how many programs are looked at together.
+	looks chan struct{}
+
 	mu     sync.Mutex
 	rec    *record      // nil until the sandbox is known
 	client *wire.Client // of rec
@@ -65,7 +68,7 @@ func newSession(cfg config, st state, log *slog.Logger, trace func(string, int, 
 	}
 	client := &http.Client{Transport: &traced{next: transport, report: trace}}
 	return &session{
-		cfg: cfg, http: client, state: st, log: log,
+		cfg: cfg, http: client, state: st, log: log, looks: make(chan struct{}, 4),
 		control: &wire.Control{HTTP: client, Base: cfg.apiURL, Key: cfg.key, UserAgent: "afield"},
 	}
 }

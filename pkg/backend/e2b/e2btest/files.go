@@ -62,7 +62,7 @@ func (c *call) download(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Content-Type", "application/octet-stream")
-		z := gzip.NewWriter(w)
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is a valid one
 		io.Copy(z, f)
 		z.Close()
 		return
