@@ -15,7 +15,7 @@ import (
 func newSandbox(a *app) *cobra.Command {
 	return newGroup("sandbox", "Make, list and end the worlds of a sandbox service",
 		newSandboxCreate(a), newSandboxList(a), newSandboxInfo(a), newSandboxExtend(a), newSandboxPause(a),
-		newSandboxResume(a), newSandboxKill(a), newSandboxGC(a), newSandboxSnapshot(a))
+		newSandboxResume(a), newSandboxKill(a), newSandboxGC(a), newSandboxSnapshot(a), newSandboxSnapshots(a))
 }
 
 // sandboxResult is the JSON of one sandbox.

@@ -71,3 +71,12 @@ type Snapshot struct {
 	ID    string
 	Names []string
 }
+
+// SnapshotKeeper is a Sandboxes whose service can list and delete snapshots.
+type SnapshotKeeper interface {
+	// Snapshots gives those of the account.
+	Snapshots(ctx context.Context) ([]Snapshot, error)
+	// DeleteSnapshot deletes one. It reports whether there was one: gone already
+	// is no error.
+	DeleteSnapshot(ctx context.Context, id string) (bool, error)
+}
