@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -141,7 +142,7 @@ func (t *tap) pass(from string, src, dst *websocket.Conn) {
 		r := Record{Kind: from, Box: t.box, Body: cutText(text)}
 		name := r.FrameType()
 		if name == "stdout" || name == "stderr" {
-			r.Body = r.Body[:min(len(r.Body), 120)]
+			r.Body = strings.Clone(r.Body[:min(len(r.Body), 120)]) // the rest is freed
 		}
 		if !t.strike(from, name) {
 			return
