@@ -40,7 +40,7 @@ func newSandboxSnapshots(a *app) *cobra.Command {
 			return a.listSnapshots(ctx, keeper, name)
 		}),
 	}
-	c.Flags().StringVar(&gone, "delete", "", "delete the snapshot of this `ID`")
+	c.Flags().StringVar(&gone, "delete", "", "delete the snapshot of this `ID` (default: none, list them)")
 	return c
 }
 
