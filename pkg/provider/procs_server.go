@@ -15,6 +15,7 @@ import (
 type servedProc struct {
 	handle   remoteexec.Handle   // of exec.spawn
 	terminal remoteexec.Terminal // of term.open
+	stream   *Stream             // the call that started it
 	ready    chan struct{}       // closed once one of them is set, or never will be
 }
 
@@ -48,7 +49,7 @@ func serveWhich(s *Stream, r remoteexec.Runtime) {
 // enter makes a program known by its stream, before it is started: a call about
 // it may follow at once.
 func (x *session) enter(s *Stream) *servedProc {
-	p := &servedProc{ready: make(chan struct{})}
+	p := &servedProc{stream: s, ready: make(chan struct{})}
 	x.mu.Lock()
 	x.procs[s.ID()] = p
 	x.mu.Unlock()
@@ -202,12 +203,12 @@ func (x *session) openTerminal(s *Stream, r remoteexec.Runtime) {
 		s.Fail(err)
 		return
 	}
-	carryTerminal(s, t)
+	carryTerminal(s, t, grace(p.GraceMs))
 }
 
 // carryTerminal ends the terminal when its call is cancelled or its program has
 // ended.
-func carryTerminal(s *Stream, t remoteexec.Terminal) {
+func carryTerminal(s *Stream, t remoteexec.Terminal, wait time.Duration) {
 	s.Emit("started", map[string]any{"pid": t.PID()})
 	stop := context.AfterFunc(s.Context(), func() { t.Terminate(context.Background()) })
 	defer stop()
@@ -215,14 +216,18 @@ func carryTerminal(s *Stream, t remoteexec.Terminal) {
 		io.CopyBuffer(struct{ io.Writer }{t}, struct{ io.Reader }{s.Reader(PortInput)}, make([]byte, MaxData))
 		s.Reader(PortInput).Close()
 	}()
-	w := s.Writer(PortFirst)
-	io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{t}, make([]byte, MaxData))
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		w := s.Writer(PortFirst)
+		defer w.Close()
+		io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{t}, make([]byte, MaxData))
+	}()
 	outcome, err := t.Wait(context.Background())
 	if err == nil {
-		facts := encodeExit(outcome)
-		s.Emit("exit", map[string]any{"exitCode": facts.ExitCode, "signal": facts.Signal})
+		sendExit(s, outcome, copied, wait)
 	}
-	w.Close()
+	<-copied
 	ended := t.Terminate(context.Background())
 	if err == nil {
 		err = ended
@@ -250,7 +255,7 @@ func (x *session) serveProc(s *Stream) {
 	case proc.handle != nil:
 		serveHandle(s, p, proc.handle)
 	case proc.terminal != nil:
-		serveTerminal(s, p, proc.terminal)
+		serveTerminal(s, p, proc)
 	default:
 		s.Fail(unknownHandle(s.Method, p.Of))
 	}
@@ -287,8 +292,8 @@ func bound(ctx context.Context, ms int64) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(ctx, time.Duration(min(ms, remoteexec.MaxDelay.Milliseconds()))*time.Millisecond)
 }
 
-func serveTerminal(s *Stream, p ofParams, t remoteexec.Terminal) {
-	ctx := s.Context()
+func serveTerminal(s *Stream, p ofParams, proc *servedProc) {
+	ctx, t := s.Context(), proc.terminal
 	switch s.Method {
 	case "term.resize":
 		reply(s, struct{}{}, t.Resize(ctx, p.Rows, p.Cols))
@@ -303,7 +308,9 @@ func serveTerminal(s *Stream, p ofParams, t remoteexec.Terminal) {
 		group, err := t.Signal(ctx, p.Signal)
 		reply(s, groupResult{ProcessGroupID: group}, err)
 	case "term.terminate":
-		reply(s, struct{}{}, t.Terminate(ctx))
+		err := t.Terminate(ctx)
+		proc.stream.out[PortFirst].hurry() // its output may find no reader any more
+		reply(s, struct{}{}, err)
 	default:
 		s.Fail(unknownMethod(s.Method))
 	}
