@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/afield-dev/afield/pkg/backend"
@@ -57,13 +58,13 @@ func (w *World) adopt(ctx context.Context, p OpenParams) error {
 		if offered.Name != p.Provider && p.Provider != "" {
 			continue
 		}
-		if hasWord(offered.Services, "fs") {
+		if slices.Contains(offered.Services, "fs") {
 			w.files = &Files{
-				conn: w.conn, world: p.World, edits: hasWord(offered.Features, FeatureEdits),
+				conn: w.conn, world: p.World, edits: slices.Contains(offered.Features, FeatureEdits),
 				facts: w.opened.Facts.files(offered.Name, string(w.opened.Cwd)),
 			}
 		}
-		if hasWord(offered.Services, "exec") {
+		if slices.Contains(offered.Services, "exec") {
 			d := &Processes{conn: w.conn, world: p.World, facts: w.opened.Facts.processes(offered.Name)}
 			w.processes = remoteexec.New(d, remoteexec.Options{})
 		}
@@ -78,15 +79,6 @@ func offeredNames(h *Hello) string {
 		names = append(names, p.Name)
 	}
 	return strings.Join(names, ", ")
-}
-
-func hasWord(words []string, word string) bool {
-	for _, w := range words {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 // Opened is what the serving side said of the world.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 
 	"github.com/afield-dev/afield/pkg/fault"
 	"github.com/afield-dev/afield/pkg/remotefs"
@@ -181,7 +182,7 @@ func (c fileCall) write() (any, error) {
 	if p.Mode != nil {
 		req.Mode = *p.Mode
 	}
-	if wants(p.Want, "before") {
+	if slices.Contains(p.Want, "before") {
 		req.BasisMax = basisMax(p.BasisMax)
 	}
 	switch p.Intent {
@@ -207,15 +208,6 @@ func (c fileCall) write() (any, error) {
 		result.Before = &textSize{int64(len(*out.Before))}
 	}
 	return result, nil
-}
-
-func wants(list []string, name string) bool {
-	for _, w := range list {
-		if w == name {
-			return true
-		}
-	}
-	return false
 }
 
 func (c fileCall) edit() (any, error) {

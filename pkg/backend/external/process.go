@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -162,7 +163,7 @@ func environment(environ, pass []string, nonce string, depth int) []string {
 	env := []string{"AFIELD_PROVIDER=1", "AFIELD_NONCE=" + nonce, fmt.Sprintf("AFIELD_DEPTH=%d", depth)}
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
-		if isPlain(name) || contains(pass, name) {
+		if isPlain(name) || slices.Contains(pass, name) {
 			env = append(env, e)
 		}
 	}
@@ -176,15 +177,6 @@ func isPlain(name string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "LC_")
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // stop ends the program: end of input, then TERM and KILL to its group.
