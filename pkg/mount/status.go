@@ -60,11 +60,8 @@ type FileStatus struct {
 	entry *ledger.Entry
 }
 
-// Key is the canonical path of the file in its world.
-func (f FileStatus) Key() string { return f.entry.Key }
-
-// LastAnswer is when the file was last answered.
-func (f FileStatus) LastAnswer() time.Time { return f.entry.At }
+// Entry is what the ledger holds of the file; it must not be changed.
+func (f FileStatus) Entry() *ledger.Entry { return f.entry }
 
 // Order is how rows are sorted.
 type Order string

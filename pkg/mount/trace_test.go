@@ -99,6 +99,9 @@ type trace struct {
 	used    int64
 	unique  int
 	history []string // what was done, for the report
+
+	follower *ledger.Follower                // of the main session
+	entries  map[*ledger.Entry]*ledger.Entry // what it gave, and a copy from then
 }
 
 func newTrace(t *testing.T, seed uint64) *trace {
@@ -118,6 +121,7 @@ func newTrace(t *testing.T, seed uint64) *trace {
 		tr.put(name)
 	}
 	tr.m = tr.mount()
+	tr.follower, tr.entries = tr.m.Store.Follow("main"), map[*ledger.Entry]*ledger.Entry{}
 	return tr
 }
 
@@ -480,6 +484,32 @@ func (tr *trace) agree() {
 	}
 }
 
+// follow holds that a follower sees what reading all afresh sees, and that what
+// it gave before has not changed since.
+func (tr *trace) follow() {
+	ctx := context.Background()
+	whole, _, err := tr.m.Store.Peek(ctx, "main", time.Minute)
+	tr.must(err)
+	now, warnings, err := tr.follower.Next(ctx, time.Minute)
+	tr.must(err)
+	if len(warnings) > 0 {
+		tr.fail("%v", warnings)
+	}
+	if d := cmp.Diff(whole.Base, now.Base) + cmp.Diff(whole.Files, now.Files); d != "" {
+		tr.fail("followed: %s", d)
+	}
+	for entry, copied := range tr.entries {
+		if d := cmp.Diff(copied, entry); d != "" {
+			tr.fail("an entry that was given has changed: %s", d)
+		}
+	}
+	for _, entry := range now.Files {
+		if tr.entries[entry] == nil {
+			tr.entries[entry] = entry.Clone()
+		}
+	}
+}
+
 // Over 1,000 random histories of 60 to 70 steps on 10 and more files no marker
 // covers a line that the caller lacks or has in an older form. AFIELD_TRACE_SEED
 // repeats one of them.
@@ -507,9 +537,13 @@ func runTrace(t *testing.T, seed uint64) {
 	t.Helper()
 	t.Run(fmt.Sprint("seed-", seed), func(t *testing.T) {
 		tr := newTrace(t, seed)
-		for range 60 + tr.rng.IntN(10) {
+		for i := range 60 + tr.rng.IntN(10) {
 			tr.step()
+			if i%20 == 0 {
+				tr.follow()
+			}
 		}
 		tr.agree()
+		tr.follow()
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/afield-dev/afield/pkg/mount"
+	"github.com/afield-dev/afield/pkg/mount/ledger"
 )
 
 const (
@@ -54,7 +55,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	st := &stream{server: s, w: w, out: http.NewResponseController(w), reset: true, rows: map[string]uint64{}}
+	st := &stream{
+		server: s, follower: s.Store.Follow(s.Session), w: w, out: http.NewResponseController(w),
+		reset: true, rows: map[string]sent{},
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	alive := time.NewTicker(pulse)
@@ -85,69 +89,110 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream is one open page. It keeps a hash of each row that the page has.
+// stream is one open page.
 type stream struct {
-	server *Server
-	w      http.ResponseWriter
-	out    *http.ResponseController
-	reset  bool
-	rows   map[string]uint64
+	server   *Server
+	follower *ledger.Follower
+	w        http.ResponseWriter
+	out      *http.ResponseController
+	reset    bool
+	context  contextSize
+	rows     map[string]sent // by identity, what the page has
+}
+
+// contextSize is what freshness depends on, beside a row's own entry.
+type contextSize struct{ used, window int64 }
+
+// sent is a row that the page has: what it was made of, and a hash of its text.
+type sent struct {
+	entry *ledger.Entry
+	sum   uint64
 }
 
 var seed = maphash.MakeSeed()
 
-// send reads the session and sends what differs from what the page has.
+// send reads the session and sends what differs from what the page has: first
+// the files that were touched, then those whose freshness alone is another.
 func (st *stream) send(ctx context.Context) error {
-	now, err := st.read(ctx)
+	state, _, err := st.follower.Next(ctx, st.server.Wait)
 	if err != nil {
 		return st.put(update{Head: head{Session: st.server.Session, Problem: err.Error()}})
 	}
-	u := update{Head: head{
+	now := mount.StatusOf(st.server.Session, state, st.server.Config, "", mount.ByPath)
+	size := contextSize{state.Used, state.Window}
+	touched, aged := st.sort(now.Files, size != st.context)
+	st.context = size
+	u := update{Head: headOf(now), Reset: st.reset, Gone: st.gone(state)}
+	st.reset = false
+	if err := st.sendRows(&u, touched); err != nil {
+		return err
+	}
+	if len(aged) == 0 {
+		return nil
+	}
+	return st.sendRows(&u, aged)
+}
+
+func headOf(now mount.Status) head {
+	return head{
 		Session: now.Session, Seq: now.Seq, ContextUsed: now.ContextUsed, ContextWindow: now.ContextWindow,
 		Threshold: now.Threshold, Totals: now.Totals,
-	}, Reset: st.reset}
-	there := make(map[string]bool, len(now.Files))
-	for _, file := range now.Files {
-		f := row{file, file.Key(), file.LastAnswer()}
-		there[f.Identity] = true
-		if !st.differs(f) {
+	}
+}
+
+// sort gives the rows that the page does not have as they are now, those of
+// touched files apart from those that only aged.
+func (st *stream) sort(files []mount.FileStatus, aging bool) (touched, aged []row) {
+	for _, file := range files {
+		entry := file.Entry()
+		old := st.rows[file.Identity]
+		if old.entry == entry && !aging {
 			continue
 		}
-		if u.Rows = append(u.Rows, f); len(u.Rows) == batch {
-			u.More = true
-			if err := st.put(u); err != nil {
-				return err
-			}
-			u.Rows, u.More, u.Reset = nil, false, false
+		f := row{file, entry.Key, entry.At}
+		sum, ok := hash(f)
+		st.rows[file.Identity] = sent{entry, sum}
+		switch {
+		case !ok || old.sum == sum:
+		case old.entry == entry:
+			aged = append(aged, f)
+		default:
+			touched = append(touched, f)
 		}
 	}
+	return touched, aged
+}
+
+// gone forgets the files that are no longer there, and names them.
+func (st *stream) gone(state *ledger.State) (gone []string) {
 	for id := range st.rows {
-		if !there[id] {
-			u.Gone = append(u.Gone, id)
+		if state.Files[id] == nil {
+			gone = append(gone, id)
 			delete(st.rows, id)
 		}
 	}
-	st.reset = false
-	return st.put(u)
+	return gone
 }
 
-func (st *stream) read(ctx context.Context) (mount.Status, error) {
-	m := mount.Mount{Store: st.server.Store, Config: st.server.Config}
-	return m.Status(ctx, st.server.Session, "", mount.ByPath, st.server.Wait)
+// sendRows sends u with rows, in as many messages as they need.
+func (st *stream) sendRows(u *update, rows []row) error {
+	for more := true; more; {
+		n := min(batch, len(rows))
+		u.Rows, rows = rows[:n], rows[n:]
+		more = len(rows) > 0
+		u.More = more
+		if err := st.put(*u); err != nil {
+			return err
+		}
+		u.Reset, u.Gone = false, nil
+	}
+	return nil
 }
 
-// differs notes a row and reports whether the page has another one.
-func (st *stream) differs(f row) bool {
+// hash is false for what cannot be sent.
+func hash(f row) (uint64, bool) {
 	data, err := json.Marshal(f)
-	if err != nil {
-		return false
-	}
-	sum := maphash.Bytes(seed, data)
-	if old, ok := st.rows[f.Identity]; ok && old == sum {
-		return false
-	}
-	st.rows[f.Identity] = sum
-	return true
+	return maphash.Bytes(seed, data), err == nil
 }
 
 // put sends one message.

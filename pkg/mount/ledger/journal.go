@@ -112,11 +112,6 @@ func rewritten(data []byte, history int, now time.Time) ([]byte, error) {
 	totals := all.Totals
 	from := max(opened(live), len(live)-history)
 	kept := lines(data, live[from:])
-	// The fold has moved positions in its events: read them afresh.
-	p, err = parse(data, 0)
-	if err != nil {
-		return nil, err
-	}
 	end := int64(0)
 	if from > 0 {
 		end = live[from-1].end

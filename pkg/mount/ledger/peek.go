@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -11,37 +10,9 @@ import (
 	"github.com/afield-dev/afield/pkg/fault"
 )
 
-// Peek gives the whole state of a session and writes nothing. One that nobody
-// has used is empty. Warnings say what of its files cannot be read.
+// Peek gives the whole state of a session once, as a follower does.
 func (st *Store) Peek(ctx context.Context, id string, wait time.Duration) (state *State, warnings []string, err error) {
-	if err := CheckID(id); err != nil {
-		return nil, nil, err
-	}
-	l, err := lockSession(ctx, st.dir(id), false, wait)
-	if errors.Is(err, os.ErrNotExist) {
-		return newState(""), nil, nil
-	} else if err != nil {
-		return nil, nil, err
-	}
-	defer l.release()
-	data, err := os.ReadFile(st.JournalPath(id))
-	if errors.Is(err, os.ErrNotExist) {
-		return newState(""), nil, nil
-	} else if err != nil {
-		return nil, nil, err
-	}
-	p, err := parse(data, 0)
-	var foreign *foreignError
-	if errors.As(err, &foreign) {
-		return newState(""), []string{fmt.Sprintf("session %s shows empty: %s", id, foreign)}, nil
-	} else if err != nil {
-		return nil, nil, err
-	}
-	if p.damaged {
-		warnings = append(warnings, damageWarning(id))
-	}
-	state, _ = fold(p.events)
-	return state, warnings, nil
+	return st.Follow(id).Next(ctx, wait)
 }
 
 // JournalPath is the file that grows or is replaced with every change of a

@@ -150,11 +150,7 @@ func (s *Session) load(size int64) error {
 // loadTail follows the events behind the snapshot. It reports false when they
 // cannot be followed without those before.
 func (s *Session) loadTail(h head, size int64) (bool, error) {
-	data := make([]byte, size-h.Offset)
-	if _, err := s.journal.ReadAt(data, h.Offset); err != nil && !errors.Is(err, io.EOF) {
-		return false, err
-	}
-	p, err := parse(data, h.Offset)
+	p, err := parseRange(s.journal, h.Offset, size)
 	if err != nil || p.damaged {
 		return false, err
 	}
@@ -193,11 +189,7 @@ func damageWarning(id string) string {
 
 // parseAll reads the journal up to size.
 func (s *Session) parseAll(size int64) (parsed, error) {
-	data := make([]byte, size)
-	if _, err := s.journal.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
-		return parsed{}, err
-	}
-	return parse(data, 0)
+	return parseRange(s.journal, 0, size)
 }
 
 // all gives the whole state as it is now.
@@ -238,6 +230,7 @@ func entryOf(st *State, identity string, used *int64) *Entry {
 	if used != nil {
 		only := &State{Base: st.Base, Files: map[string]*Entry{identity: e}}
 		only.Report(*used)
+		e = only.Files[identity]
 	}
 	return e
 }
@@ -256,9 +249,6 @@ func (s *Session) follow(identity string) (*State, error) {
 		}
 		st.session(ev)
 		if ev.end > upTo {
-			if ev.File != nil {
-				ev.File = ev.File.Clone()
-			}
 			st.files(ev)
 		}
 	}

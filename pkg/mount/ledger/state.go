@@ -2,7 +2,8 @@ package ledger
 
 import "slices"
 
-// State is the fold of a journal: the session and its files by identity.
+// State is the fold of a journal: the session and its files by identity. An
+// event replaces entries and changes none, so that the events stay as they were.
 type State struct {
 	Base
 	Files map[string]*Entry
@@ -58,19 +59,22 @@ func mounts(e Event) bool {
 // positions towards the start, once (mount.md 14).
 func (s *State) Report(used int64) {
 	if moved := s.Shift - used; s.Shift != Unknown && moved > 0 {
-		for _, f := range s.Files {
-			f.shift(moved)
+		for id, f := range s.Files {
+			s.Files[id] = f.shifted(moved)
 		}
 	}
 	s.Shift, s.Used = Unknown, used
 }
 
-func (e *Entry) shift(by int64) {
+// shifted gives e with its positions moved towards the start.
+func (e *Entry) shifted(by int64) *Entry {
+	e = e.Clone()
 	for i, s := range e.Segments {
 		if s.Position != Unknown {
 			e.Segments[i].Position = max(0, s.Position-by)
 		}
 	}
+	return e
 }
 
 // files takes what an event says of the files.
@@ -86,18 +90,20 @@ func (s *State) files(e Event) {
 		delete(s.Files, e.Forget)
 	case e.Compact != nil:
 		for id, f := range s.Files {
-			if f.compact(*e.Compact); len(f.Segments) == 0 {
+			if s.Files[id] = f.compacted(*e.Compact); len(s.Files[id].Segments) == 0 {
 				delete(s.Files, id)
 			}
 		}
 	}
 }
 
-// compact drops the segments whose carrier left the conversation and clears the
-// valve.
-func (e *Entry) compact(gone Carriers) {
+// compacted gives e without the segments whose carrier left the conversation and
+// with a clear valve.
+func (e *Entry) compacted(gone Carriers) *Entry {
+	e = e.Clone()
 	e.Valve = 0
 	e.Segments = slices.DeleteFunc(e.Segments, func(s Segment) bool { return gone.Has(s.Seq) })
+	return e
 }
 
 // isGlobal reports whether an event changes more than the one file it names.

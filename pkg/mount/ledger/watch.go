@@ -7,7 +7,7 @@ import (
 )
 
 // watchInterval is how often a watched session is looked at.
-const watchInterval = 200 * time.Millisecond
+const watchInterval = 100 * time.Millisecond
 
 // Watch calls changed at once and after each change of the session until ctx
 // ends, which is no error, or changed fails.
