@@ -111,7 +111,7 @@ func serveConn(ctx context.Context, a *app, rw io.ReadWriteCloser, nonce string)
 func serveHello() provider.Hello {
 	return provider.Hello{Plugin: "afield", Version: version, Providers: []provider.HelloProvider{{
 		Name: "world", Services: []string{"fs", "exec"}, Level: "contract",
-		Features: []string{"term", "collect", "resize", "before", provider.FeatureEdits},
+		Features: []string{"term", "collect", "resize", "before", provider.FeatureEdits, provider.FeatureOpened},
 	}}}
 }
 

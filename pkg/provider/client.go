@@ -25,7 +25,8 @@ type World struct {
 var _ backend.World = (*World)(nil)
 
 // OpenWorld opens a world on a connection: one round trip, HELLO included. It
-// does not own the connection. identity names the world for locks and ledgers.
+// does not own the connection. identity names the world for locks and ledgers;
+// "" takes the name that the serving side gives.
 func OpenWorld(ctx context.Context, c *Conn, p OpenParams, identity string) (*World, error) {
 	s, err := c.Call("world.open", p)
 	if err != nil {
@@ -45,6 +46,9 @@ func OpenWorld(ctx context.Context, c *Conn, p OpenParams, identity string) (*Wo
 		s.Cancel()
 		return nil, fault.Aborted(ctx, fault.FSAborted, "open", "")
 	}
+	if w.identity == "" {
+		w.identity = w.opened.Identity
+	}
 	return w, w.adopt(ctx, p)
 }
 
@@ -60,7 +64,9 @@ func (w *World) adopt(ctx context.Context, p OpenParams) error {
 		}
 		if slices.Contains(offered.Services, "fs") {
 			w.files = &Files{
-				conn: w.conn, world: p.World, edits: slices.Contains(offered.Features, FeatureEdits),
+				conn: w.conn, world: p.World, cwd: string(w.opened.Cwd),
+				edits: slices.Contains(offered.Features, FeatureEdits),
+				opens: slices.Contains(offered.Features, FeatureOpened),
 				facts: w.opened.Facts.files(offered.Name, string(w.opened.Cwd)),
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 // WriteText sends content behind the call; it is published after its end only.
 func (f *Files) WriteText(ctx context.Context, at remotefs.At, w remotefs.WriteRequest) (remotefs.WriteOutcome, error) {
-	p := writeParams{atParams: atParams{f.world, encodeAt(at)}, Bytes: size(w.Size), Raw: w.Raw, Version: w.Version, InPlace: w.InPlace, Nonce: nonce()}
+	p := writeParams{atParams: atParams{f.world, f.at(at)}, Bytes: size(w.Size), Raw: w.Raw, Version: w.Version, InPlace: w.InPlace, Nonce: nonce()}
 	if w.Mode >= 0 {
 		p.Mode = &w.Mode
 	}
@@ -122,7 +122,7 @@ func (f *Files) EditText(ctx context.Context, at remotefs.At, e remotefs.EditReq
 	if special := len(e.Edits) != 1 || e.NormalizeEOL || e.DryRun || e.InPlace; special && !f.edits {
 		return remotefs.EditOutcome{}, fault.New(fault.BackendUnsupported, "edit", nameOf(at), "this provider takes one plain edit in a call")
 	}
-	p := editParams{atParams: atParams{f.world, encodeAt(at)}, Version: e.Version, NormalizeEOL: e.NormalizeEOL, DryRun: e.DryRun, InPlace: e.InPlace, Nonce: nonce()}
+	p := editParams{atParams: atParams{f.world, f.at(at)}, Version: e.Version, NormalizeEOL: e.NormalizeEOL, DryRun: e.DryRun, InPlace: e.InPlace, Nonce: nonce()}
 	var texts strings.Builder
 	for i, x := range e.Edits {
 		texts.WriteString(x.Old)

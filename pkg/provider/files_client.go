@@ -17,7 +17,9 @@ import (
 type Files struct {
 	conn  *Conn
 	world string
-	edits bool // the provider has FeatureEdits
+	cwd   string // of paths that name no directory; "" = that of the world
+	edits bool   // the provider has FeatureEdits
+	opens bool   // the provider has FeatureOpened
 	facts remotefs.Facts
 }
 
@@ -37,7 +39,7 @@ func (f *Files) call(ctx context.Context, method, op, name string, params any) (
 // Resolve gives the canonical identity of a path.
 func (f *Files) Resolve(ctx context.Context, p, cwd string) (remotefs.Target, error) {
 	var r targetResult
-	err := f.simple(ctx, "fs.resolve", "resolve", p, pathParams{f.world, Raw(p), Raw(cwd)}, &r)
+	err := f.simple(ctx, "fs.resolve", "resolve", p, pathParams{f.world, Raw(p), f.in(cwd)}, &r)
 	return r.Target.decode(), err
 }
 
@@ -84,14 +86,14 @@ func (f *Files) Contains(parent, child remotefs.Target) bool {
 // Stat follows links.
 func (f *Files) Stat(ctx context.Context, at remotefs.At) (remotefs.Target, *remotefs.Info, error) {
 	var r infoResult
-	err := f.simple(ctx, "fs.stat", "stat", nameOf(at), atParams{f.world, encodeAt(at)}, &r)
+	err := f.simple(ctx, "fs.stat", "stat", nameOf(at), atParams{f.world, f.at(at)}, &r)
 	return r.decode(err)
 }
 
 // Lstat does not follow the last component.
 func (f *Files) Lstat(ctx context.Context, p, cwd string) (remotefs.Target, *remotefs.Info, error) {
 	var r infoResult
-	err := f.simple(ctx, "fs.lstat", "stat", p, pathParams{f.world, Raw(p), Raw(cwd)}, &r)
+	err := f.simple(ctx, "fs.lstat", "stat", p, pathParams{f.world, Raw(p), f.in(cwd)}, &r)
 	return r.decode(err)
 }
 
@@ -109,13 +111,33 @@ func nameOf(at remotefs.At) string {
 	return at.Path
 }
 
+// at gives the wire form of a name. The directory that the world was opened for
+// is said with each path: one far world may serve callers in several.
+func (f *Files) at(at remotefs.At) wireAt {
+	if at.Cwd == "" {
+		at.Cwd = f.cwd
+	}
+	return encodeAt(at)
+}
+
+// in gives the directory of a path.
+func (f *Files) in(cwd string) Raw {
+	if cwd == "" {
+		cwd = f.cwd
+	}
+	return Raw(cwd)
+}
+
 // StreamText asks for the facts and the content at once: one round trip.
 func (f *Files) StreamText(ctx context.Context, at remotefs.At) (*remotefs.TextStream, error) {
-	facts, err := f.call(ctx, "fs.stat", "read", nameOf(at), atParams{f.world, encodeAt(at)})
+	if f.opens {
+		return f.streamOpened(ctx, at)
+	}
+	facts, err := f.call(ctx, "fs.stat", "read", nameOf(at), atParams{f.world, f.at(at)})
 	if err != nil {
 		return nil, err
 	}
-	content, err := f.call(ctx, "fs.read", "read", nameOf(at), readParams{atParams: atParams{f.world, encodeAt(at)}, Text: true})
+	content, err := f.call(ctx, "fs.read", "read", nameOf(at), readParams{atParams: atParams{f.world, f.at(at)}, Text: true})
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +152,29 @@ func (f *Files) StreamText(ctx context.Context, at remotefs.At) (*remotefs.TextS
 	}
 	file := &remoteFile{ReadCloser: content.Reader(PortFirst), stream: content, key: string(r.Target.Key), info: r.Info.decode()}
 	return remotefs.NewTextStream(ctx, file, r.Target.decode()), nil
+}
+
+// streamOpened makes one call, which tells the facts of the file that it opened.
+func (f *Files) streamOpened(ctx context.Context, at remotefs.At) (*remotefs.TextStream, error) {
+	s, err := f.call(ctx, "fs.read", "read", nameOf(at), readParams{atParams: atParams{f.world, f.at(at)}, Text: true})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case e, ok := <-s.Events():
+		var r infoResult
+		if !ok {
+			return nil, f.refused(ctx, s, at)
+		}
+		if err := json.Unmarshal(e.Fields, &r); err != nil || e.Name != eventOpened || r.Info == nil || r.Target == nil {
+			s.Cancel()
+			return nil, fault.New(fault.PluginProtocol, "read", nameOf(at), "the provider's first event of a read is %q", e.Name)
+		}
+		file := &remoteFile{ReadCloser: s.Reader(PortFirst), stream: s, key: string(r.Target.Key), info: r.Info.decode()}
+		return remotefs.NewTextStream(ctx, file, r.Target.decode()), nil
+	case <-ctx.Done():
+		return nil, f.result(ctx, s, "read", nameOf(at), nil)
+	}
 }
 
 // refused gives the error of a read that cannot have content. A file that came
@@ -184,7 +229,7 @@ func (f *Files) ReadBytes(ctx context.Context, at remotefs.At, maxBytes int64) (
 	if maxBytes < 0 {
 		return remotefs.Bytes{}, fault.New(fault.Usage, "read", nameOf(at), "the byte limit must be a non-negative integer")
 	}
-	s, err := f.call(ctx, "fs.read", "read", nameOf(at), readParams{atParams: atParams{f.world, encodeAt(at)}, MaxBytes: &maxBytes})
+	s, err := f.call(ctx, "fs.read", "read", nameOf(at), readParams{atParams: atParams{f.world, f.at(at)}, MaxBytes: &maxBytes})
 	if err != nil {
 		return remotefs.Bytes{}, err
 	}
@@ -216,7 +261,7 @@ func receive(ctx context.Context, s *Stream, limit int64) ([]byte, error) {
 
 // ListDir gives all entries.
 func (f *Files) ListDir(ctx context.Context, at remotefs.At) (remotefs.Target, []remotefs.DirEntry, error) {
-	s, err := f.call(ctx, "fs.list", "list", nameOf(at), atParams{f.world, encodeAt(at)})
+	s, err := f.call(ctx, "fs.list", "list", nameOf(at), atParams{f.world, f.at(at)})
 	if err != nil {
 		return remotefs.Target{}, nil, err
 	}

@@ -113,6 +113,7 @@ func (c fileCall) read() (any, error) {
 		return nil, err
 	}
 	defer s.Close()
+	c.Emit(eventOpened, map[string]any{"target": encodeTarget(c.files, s.Target()), "info": encodeInfo(s.Info())})
 	w := c.Writer(PortFirst)
 	n, err := s.WriteTo(w)
 	if err != nil {

@@ -38,13 +38,9 @@ func (p *Processes) LookPath(ctx context.Context, command string, env remoteexec
 
 // Start is one call; it returns when the serving side has confirmed the start.
 func (p *Processes) Start(ctx context.Context, spec remoteexec.StartSpec) (remoteexec.Proc, error) {
-	params := spawnParams{
-		World: p.world, Argv: raws(spec.Argv), Cwd: Raw(spec.Cwd), Stdin: "ignore", Stdout: "pipe", Stderr: "pipe",
-		envParams: encodeEnv(remoteexec.Env{Set: spec.Set, Remove: spec.Remove}), GraceMs: millis(spec.Grace),
-	}
-	if spec.Stdin != remoteexec.StdinIgnore {
-		params.Stdin = "pipe"
-	}
+	params := SpawnParams(p.world, remoteexec.Spec{
+		Argv: spec.Argv, Cwd: spec.Cwd, Env: remoteexec.Env{Set: spec.Set, Remove: spec.Remove}, Stdin: spec.Stdin, Grace: spec.Grace,
+	})
 	r, err := p.begin(ctx, "exec.spawn", params)
 	if err != nil {
 		return nil, err
@@ -54,10 +50,7 @@ func (p *Processes) Start(ctx context.Context, spec remoteexec.StartSpec) (remot
 
 // StartTerminal does so on a new pseudo-terminal.
 func (p *Processes) StartTerminal(ctx context.Context, spec remoteexec.TerminalSpec) (remoteexec.TerminalProc, error) {
-	r, err := p.begin(ctx, "term.open", spawnParams{
-		World: p.world, Argv: raws(spec.Argv), Cwd: Raw(spec.Cwd), envParams: encodeEnv(spec.Env),
-		GraceMs: millis(spec.Grace), Rows: spec.Rows, Cols: spec.Cols,
-	})
+	r, err := p.begin(ctx, "term.open", TerminalParams(p.world, spec))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +59,7 @@ func (p *Processes) StartTerminal(ctx context.Context, spec remoteexec.TerminalS
 
 // begin starts a program and waits until it is known to run. Once the call is
 // out ctx has no meaning: what arrives late is stopped by the core.
-func (p *Processes) begin(ctx context.Context, method string, params spawnParams) (*running, error) {
+func (p *Processes) begin(ctx context.Context, method string, params StartParams) (*running, error) {
 	if ctx.Err() != nil {
 		return nil, fault.Aborted(ctx, fault.ExecCancelled, "spawn", "")
 	}

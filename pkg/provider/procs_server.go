@@ -66,7 +66,7 @@ func (x *session) leave(s *Stream) {
 // its output. CANCEL and the loss of the connection end the tree; the END of
 // the call does not.
 func (x *session) spawn(s *Stream, r remoteexec.Runtime) {
-	var p spawnParams
+	var p StartParams
 	if err := decodeParams(s, &p); err != nil {
 		s.Fail(err)
 		return
@@ -78,7 +78,7 @@ func (x *session) spawn(s *Stream, r remoteexec.Runtime) {
 	served := x.enter(s)
 	ctx, stop := s.untilCancelled()
 	defer stop()
-	h, err := r.Spawn(ctx, p.spec())
+	h, err := r.Spawn(ctx, p.Spec())
 	if err != nil {
 		close(served.ready)
 		x.leave(s)
@@ -98,17 +98,6 @@ func (x *session) untilQuiescent(s *Stream, h remoteexec.Handle) {
 	stop := context.AfterFunc(s.conn.life, h.Terminate)
 	defer stop()
 	h.WaitForExit(context.Background())
-}
-
-func (p spawnParams) spec() remoteexec.Spec {
-	spec := remoteexec.Spec{
-		Argv: texts(p.Argv), Cwd: string(p.Cwd), Env: p.decode(), Grace: grace(p.GraceMs), AllowEnvDrop: p.AllowEnvDrop,
-		Stdout: outputMode(p.Stdout), Stderr: outputMode(p.Stderr),
-	}
-	if p.Stdin == "pipe" {
-		spec.Stdin = remoteexec.StdinPipe
-	}
-	return spec
 }
 
 func outputMode(word string) remoteexec.Output {
@@ -183,7 +172,7 @@ func drain(s *Stream, p Port, r io.ReadCloser) {
 
 // openTerminal starts a program on a terminal and carries it until its end.
 func (x *session) openTerminal(s *Stream, r remoteexec.Runtime) {
-	var p spawnParams
+	var p StartParams
 	if err := decodeParams(s, &p); err != nil {
 		s.Fail(err)
 		return
@@ -194,9 +183,7 @@ func (x *session) openTerminal(s *Stream, r remoteexec.Runtime) {
 	}
 	served := x.enter(s)
 	defer x.leave(s)
-	t, err := r.OpenTerminal(s.Context(), remoteexec.TerminalSpec{
-		Argv: texts(p.Argv), Cwd: string(p.Cwd), Env: p.decode(), Rows: p.Rows, Cols: p.Cols, Grace: grace(p.GraceMs),
-	})
+	t, err := r.OpenTerminal(s.Context(), p.TerminalSpec())
 	served.terminal = t
 	close(served.ready)
 	if err != nil {

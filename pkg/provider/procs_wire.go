@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"encoding/json"
 	"sort"
 	"time"
 
@@ -23,20 +24,6 @@ type (
 	}
 	whichResult struct {
 		Path Raw `json:"path"`
-	}
-	spawnParams struct {
-		World string `json:"world"`
-		Argv  []Raw  `json:"argv"`
-		Cwd   Raw    `json:"cwd"`
-		envParams
-		// Stdin is "ignore" or "pipe"; Stdout and Stderr are "pipe" or "discard".
-		Stdin        string `json:"stdin"`
-		Stdout       string `json:"stdout"`
-		Stderr       string `json:"stderr"`
-		GraceMs      int64  `json:"graceMs"`
-		AllowEnvDrop bool   `json:"allowEnvDrop,omitempty"`
-		Rows         int    `json:"rows,omitempty"`
-		Cols         int    `json:"cols,omitempty"`
 	}
 	exitFacts struct {
 		ExitCode *int    `json:"exitCode"`
@@ -66,6 +53,65 @@ type (
 		InputWaiting   bool `json:"inputWaiting,omitempty"`
 	}
 )
+
+// StartParams are the parameters of exec.spawn and term.open.
+type StartParams struct {
+	World string `json:"world"`
+	Argv  []Raw  `json:"argv"`
+	Cwd   Raw    `json:"cwd"`
+	envParams
+	// Stdin is "ignore" or "pipe"; Stdout and Stderr are "pipe" or "discard".
+	Stdin        string `json:"stdin"`
+	Stdout       string `json:"stdout"`
+	Stderr       string `json:"stderr"`
+	GraceMs      int64  `json:"graceMs"`
+	AllowEnvDrop bool   `json:"allowEnvDrop,omitempty"`
+	Rows         int    `json:"rows,omitempty"`
+	Cols         int    `json:"cols,omitempty"`
+	// Hold asks the keeper to keep the program when the call has ended
+	// (plugins.md 38 b); others have no such thing.
+	Hold json.RawMessage `json:"hold,omitempty"`
+}
+
+// SpawnParams gives the wire form of a request to start a program.
+func SpawnParams(world string, spec remoteexec.Spec) StartParams {
+	p := StartParams{
+		World: world, Argv: raws(spec.Argv), Cwd: Raw(spec.Cwd), Stdin: "ignore", Stdout: "pipe", Stderr: "pipe",
+		envParams: encodeEnv(spec.Env), GraceMs: millis(spec.Grace), AllowEnvDrop: spec.AllowEnvDrop,
+	}
+	if spec.Stdin != remoteexec.StdinIgnore {
+		p.Stdin = "pipe"
+	}
+	return p
+}
+
+// TerminalParams gives the wire form of a request to start one on a terminal.
+func TerminalParams(world string, spec remoteexec.TerminalSpec) StartParams {
+	return StartParams{
+		World: world, Argv: raws(spec.Argv), Cwd: Raw(spec.Cwd), envParams: encodeEnv(spec.Env),
+		GraceMs: millis(spec.Grace), Rows: spec.Rows, Cols: spec.Cols,
+	}
+}
+
+// Spec gives the request to start a program. Its outputs are piped unless the
+// caller discards them.
+func (p StartParams) Spec() remoteexec.Spec {
+	spec := remoteexec.Spec{
+		Argv: texts(p.Argv), Cwd: string(p.Cwd), Env: p.decode(), Grace: grace(p.GraceMs), AllowEnvDrop: p.AllowEnvDrop,
+		Stdout: outputMode(p.Stdout), Stderr: outputMode(p.Stderr),
+	}
+	if p.Stdin == "pipe" {
+		spec.Stdin = remoteexec.StdinPipe
+	}
+	return spec
+}
+
+// TerminalSpec gives the request to start one on a terminal.
+func (p StartParams) TerminalSpec() remoteexec.TerminalSpec {
+	return remoteexec.TerminalSpec{
+		Argv: texts(p.Argv), Cwd: string(p.Cwd), Env: p.decode(), Rows: p.Rows, Cols: p.Cols, Grace: grace(p.GraceMs),
+	}
+}
 
 func encodeEnv(e remoteexec.Env) envParams {
 	var p envParams

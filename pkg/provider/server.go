@@ -37,13 +37,15 @@ type Opened struct {
 	Platform  string `json:"platform"`
 	User      string `json:"user,omitempty"`
 	PathStyle string `json:"pathStyle"`
-	Facts     Facts  `json:"facts"`
+	// Identity names the world as its own backend does, for locks and ledgers.
+	Identity string `json:"identity,omitempty"`
+	Facts    Facts  `json:"facts"`
 }
 
 // Describe says of an open world what world.open answers. The home directory
 // and the user are left out where the world does not tell them.
 func Describe(w backend.World, cwd string) Opened {
-	o := Opened{Cwd: Raw(cwd), Platform: runtime.GOOS + "/" + runtime.GOARCH, PathStyle: "posix"}
+	o := Opened{Cwd: Raw(cwd), Platform: runtime.GOOS + "/" + runtime.GOARCH, PathStyle: "posix", Identity: w.Identity()}
 	if f := w.Files(); f != nil {
 		o.Facts.addFiles(f.Facts())
 	}

@@ -244,6 +244,13 @@ type (
 // call, a dry run, in-place and normalised line endings.
 const FeatureEdits = "edits"
 
+// FeatureOpened is the feature of a provider whose fs.read of text begins with
+// the event "opened": target and info of the file, before its content. Without
+// it a reader that wants both asks twice.
+const FeatureOpened = "opened"
+
+const eventOpened = "opened"
+
 // basisMax is the bound of the texts that a caller wants to see.
 func basisMax(asked int64) int64 {
 	if asked > 0 {
