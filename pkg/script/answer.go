@@ -38,6 +38,7 @@ const (
 	Lost          Kind = "lost" // what was staged is not there
 	Link          Kind = "link" // a no-replace link failed, and nothing has the name
 	NotExecutable Kind = "notexecutable"
+	Moved         Kind = "moved" // the login's home is another than Call.Home
 	Sys           Kind = "sys"
 )
 

@@ -173,6 +173,14 @@ func ReadStarted(a *Answer, c Call) (Started, error) {
 	return Started{}, fmt.Errorf("start report %.80q cannot be read", line)
 }
 
+// Verdict marks the line on the error output of a program without input by which
+// its watcher tells, after the program's end, who of its session is left. It may
+// stand anywhere in what others write there.
+func Verdict(c Call) string { return c.Nonce + " Q" }
+
+// ReadVerdict gives the ids in what follows the mark on its line.
+func ReadVerdict(rest string) ([]int, error) { return processIDs(rest) }
+
 func (s Started) words() []string {
 	return []string{"=" + strconv.Itoa(s.PID), "=" + strconv.FormatInt(s.Begun, 10), "=" + strconv.Itoa(s.Watcher)}
 }
@@ -186,8 +194,13 @@ func ReadMembers(a *Answer, c Call) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
+	return processIDs(f[0])
+}
+
+// processIDs reads ids, none of which addresses more than one process (TE-11).
+func processIDs(list string) ([]int, error) {
 	var pids []int
-	for _, w := range strings.Fields(f[0]) {
+	for _, w := range strings.Fields(list) {
 		pid, err := strconv.Atoi(w)
 		if err != nil || pid <= 1 {
 			return nil, fmt.Errorf("process id %.20q in the answer", w)

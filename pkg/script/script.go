@@ -33,6 +33,9 @@ type Call struct {
 	Words []string
 	// Input is to be sent first on the program's standard input.
 	Input []byte
+	// Home, if not "", is the home directory that the login is believed to have.
+	// The program does nothing when it has another: Moved.
+	Home string
 }
 
 // Program gives the text of the named program, one line.
@@ -44,7 +47,7 @@ func Program(name string) string {
 			panic(err) // a name that the package itself misspells
 		}
 		if part != "lib" && part == name && name != "start" {
-			b.WriteString(`printf "%s\012" "$1"; `)
+			b.WriteString(`printf "%s\012" "$1"; [ "$0" = afield ] || { word "$0"; [ "$v" = "$HOME" ] || fail moved; }; `)
 		}
 		join(&b, string(text))
 	}
@@ -83,7 +86,15 @@ func join(b *strings.Builder, text string) {
 
 // Argv is the call as an argument vector.
 func (c Call) Argv() []string {
-	return append([]string{"sh", "-c", Program(c.Name), "afield", c.Nonce}, c.Words...)
+	return append([]string{"sh", "-c", Program(c.Name), c.title(), c.Nonce}, c.Words...)
+}
+
+// title is the program's own name, in which the believed home travels.
+func (c Call) title() string {
+	if c.Home == "" {
+		return "afield"
+	}
+	return Word(c.Home)
 }
 
 // Line is the call as a command line for any login shell. Exec puts the program
@@ -93,7 +104,7 @@ func (c Call) Line(exec bool) string {
 	if exec {
 		b.WriteString("exec ")
 	}
-	b.WriteString("sh -c '" + Program(c.Name) + "' afield " + c.Nonce)
+	b.WriteString("sh -c '" + Program(c.Name) + "' '" + c.title() + "' " + c.Nonce)
 	for _, w := range c.Words {
 		b.WriteString(" '" + w + "'")
 	}

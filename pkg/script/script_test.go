@@ -34,6 +34,7 @@ func shells() []string { return []string{"dash", "bash", "busybox", "mksh", "zsh
 func eachShell(t *testing.T, f func(t *testing.T, env []string)) {
 	for _, name := range shells() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			shell := requireProgram(t, name)
 			bin := t.TempDir()
 			if err := os.Symlink(shell, filepath.Join(bin, "sh")); err != nil {

@@ -3,9 +3,6 @@ package ssh
 import (
 	"context"
 	"errors"
-	"io"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/afield-dev/afield/pkg/fault"
@@ -97,12 +94,16 @@ func (p *processes) Start(ctx context.Context, spec remoteexec.StartSpec) (remot
 		s.close()
 		return nil, p.failed(ctx, spec, s, err)
 	}
+	all := &outputs{s: s}
+	pr.stdout = all.add(a, "", nil)
 	if input == script.Piped {
 		pr.stdin = newStdin(s)
+		pr.stderr = all.add(script.NewAnswer(s.Stderr()), c.Nonce, nil)
+		return pr, nil
 	}
-	all := &outputs{s: s}
-	pr.stdout = all.add(a, "")
-	pr.stderr = all.add(script.NewAnswer(s.Stderr()), c.Nonce)
+	pr.verdict = newVerdict(script.Verdict(c))
+	pr.stderr = all.add(script.NewAnswer(s.Stderr()), c.Nonce, pr.verdict)
+	go pr.endInput()
 	return pr, nil
 }
 
@@ -139,12 +140,10 @@ func (p *processes) launch(ctx context.Context, c script.Call) (*session, *scrip
 		}
 		return nil, nil, err
 	}
-	if err := s.exec(c.Line(!p.world.sh.plain.Load())); err != nil {
+	if err := p.world.sh.send(s, c); err != nil {
 		s.close()
-		return nil, nil, p.world.sh.lost(s.conn)
+		return nil, nil, err
 	}
-	p.world.sh.trace(c.Name, 1, 0)
-	p.world.sh.prepare() // for the look at the tree at the end
 	return s, script.NewAnswer(s), nil
 }
 
@@ -178,6 +177,9 @@ func (p *processes) failed(ctx context.Context, spec remoteexec.StartSpec, s *se
 	if !errors.As(err, &f) {
 		return p.world.sh.explain(context.WithoutCancel(ctx), s, err)
 	}
+	if f.Kind == script.Moved {
+		return p.world.sh.moved(f, err)
+	}
 	program := spec.Argv[0]
 	fail := func(code fault.Code, path, why string) error {
 		return fault.New(code, "spawn", path, "cannot start %s: %s", program, why)
@@ -197,233 +199,4 @@ func (p *processes) failed(ctx context.Context, spec remoteexec.StartSpec, s *se
 		return fail(fault.BackendUnsupported, program, "a name in the environment that no shell can hold needs perl on the host")
 	}
 	return fail(fault.ExecSpawnFailed, program, string(f.Kind))
-}
-
-// tree is a started program seen from other sessions.
-type tree struct {
-	world   *World
-	started script.Started
-}
-
-// PID is the id of the program, which leads its session and group.
-func (t *tree) PID() int { return t.started.PID }
-
-// Signal delivers to the whole tree.
-func (t *tree) Signal(ctx context.Context, name string) error {
-	c := script.Kill(t.started, strings.TrimPrefix(name, "SIG"))
-	var d script.Delivery
-	err := t.world.sh.ask(ctx, c, func(a *script.Answer) (err error) {
-		d, err = script.ReadDelivery(a, c)
-		return err
-	})
-	if err == nil && d == script.Refused {
-		err = fault.New(fault.ExecSignalNotDelivered, "signal", "", "%s could not be delivered to process %d", name, t.PID())
-	}
-	return err
-}
-
-// Members lists the live members of the tree.
-func (t *tree) Members(ctx context.Context) (pids []int, err error) {
-	c := script.Members(t.started)
-	err = t.world.sh.ask(ctx, c, func(a *script.Answer) (err error) {
-		pids, err = script.ReadMembers(a, c)
-		return err
-	})
-	return pids, err
-}
-
-// Terminate runs the whole ladder in the world with one request.
-func (t *tree) Terminate(ctx context.Context, grace time.Duration) (survivors []int, err error) {
-	c := script.End(t.started, grace)
-	err = t.world.sh.ask(ctx, c, func(a *script.Answer) (err error) {
-		survivors, err = script.ReadMembers(a, c)
-		return err
-	})
-	return survivors, err
-}
-
-// WaitQuiescent waits in the world until nothing of the tree lives.
-func (t *tree) WaitQuiescent(ctx context.Context) error {
-	c := script.Quiet(t.started)
-	return t.world.sh.ask(ctx, c, func(a *script.Answer) error {
-		_, err := script.ReadMembers(a, c)
-		return err
-	})
-}
-
-// Release has nothing to free: the session ends by itself.
-func (t *tree) Release() {}
-
-// HardKill ends the connections; the watchers in the world end the trees.
-func (t *tree) HardKill() { t.world.sh.close() }
-
-// proc is a program without a terminal.
-type proc struct {
-	tree
-	session *session
-	stdin   io.WriteCloser
-	stdout  *output
-	stderr  *output
-}
-
-var (
-	_ remoteexec.Proc       = (*proc)(nil)
-	_ remoteexec.Terminator = (*proc)(nil)
-	_ remoteexec.Quiescer   = (*proc)(nil)
-	_ remoteexec.HardKiller = (*proc)(nil)
-)
-
-// Stdin is the program's input, or nil.
-func (p *proc) Stdin() io.WriteCloser {
-	if p.stdin == nil {
-		return nil
-	}
-	return p.stdin
-}
-
-// Stdout is the program's output.
-func (p *proc) Stdout() io.ReadCloser { return p.stdout }
-
-// Stderr is the program's error output.
-func (p *proc) Stderr() io.ReadCloser { return p.stderr }
-
-// Wait waits for the server's report of the program's end.
-func (p *proc) Wait() (remoteexec.Outcome, error) { return p.session.outcome() }
-
-// outcome is how the program of a session ended.
-func (s *session) outcome() (remoteexec.Outcome, error) {
-	select {
-	case <-s.exited:
-	case <-s.closed:
-	}
-	switch {
-	case !s.known():
-		return remoteexec.Outcome{}, s.hub.lost(s.conn)
-	case s.signal != "":
-		return remoteexec.Outcome{Signal: "SIG" + s.signal}, nil
-	}
-	return remoteexec.Outcome{ExitCode: s.status}, nil
-}
-
-// stdin is the input of a program. One goroutine hands the bytes on and then says
-// that they end, because the library does not let both run at once; closing ends
-// a write that waits.
-type stdin struct{ *io.PipeWriter }
-
-func newStdin(s *session) *stdin {
-	r, w := io.Pipe()
-	go func() {
-		buf := make([]byte, 32<<10)
-		for {
-			n, err := r.Read(buf)
-			if n > 0 {
-				if _, failed := s.Write(buf[:n]); failed != nil {
-					r.CloseWithError(fault.Wrap(failed, fault.ExecSessionExited, "write", "", "the program takes no more input"))
-					return
-				}
-			}
-			if err != nil {
-				s.CloseWrite()
-				return
-			}
-		}
-	}()
-	go func() {
-		<-s.closed
-		r.CloseWithError(fault.New(fault.ExecSessionExited, "write", "", "the program has ended"))
-	}()
-	return &stdin{w}
-}
-
-// outputs are the two outputs of a program. Of the standard output OpenSSH can be
-// told that nobody reads it, which breaks the program's pipe; what still comes for
-// an error output that is given up is dropped. When both are given up and the
-// program has ended, the session is closed and whoever still writes gets a broken
-// pipe (OC-8).
-type outputs struct {
-	s  *session
-	mu sync.Mutex
-	up int // how many are wanted
-}
-
-// output is one of them. Read gives what comes after the mark.
-type output struct {
-	*io.PipeReader
-	all  *outputs
-	main bool // the standard output
-	once sync.Once
-}
-
-// add makes an output of what r gives after nonce; "" = there is no mark.
-func (all *outputs) add(r *script.Answer, nonce string) *output {
-	pr, pw := io.Pipe()
-	all.up++
-	go all.pump(r, nonce, pw)
-	return &output{PipeReader: pr, all: all, main: nonce == ""}
-}
-
-// pump hands bytes on as they are taken, so that a program whose output nobody
-// reads waits.
-func (all *outputs) pump(r *script.Answer, nonce string, to *io.PipeWriter) {
-	if nonce != "" {
-		if _, err := r.Begin(nonce); err != nil {
-			to.CloseWithError(all.end(err))
-			return
-		}
-	}
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := r.Read(buf)
-		if n > 0 {
-			to.Write(buf[:n]) // fails when it was given up; the rest is dropped
-		}
-		if err != nil {
-			to.CloseWithError(all.end(err))
-			return
-		}
-	}
-}
-
-// end gives io.EOF for an orderly end. A connection that is lost ends the stream
-// first and the session a moment later; a program that closes its output ends
-// only the stream.
-func (all *outputs) end(err error) error {
-	if !errors.Is(err, io.EOF) && !errors.Is(err, script.ErrNoMarker) {
-		return err
-	}
-	select {
-	case <-all.s.exited:
-	case <-all.s.closed:
-		if !all.s.known() {
-			return all.s.hub.lost(all.s.conn)
-		}
-	case <-time.After(100 * time.Millisecond):
-	}
-	return io.EOF
-}
-
-// Close gives the output up and ends a read that waits.
-func (o *output) Close() error {
-	o.once.Do(func() {
-		o.PipeReader.Close()
-		if o.main {
-			o.all.s.SendRequest("eow@openssh.com", false, nil)
-		}
-		o.all.mu.Lock()
-		o.all.up--
-		last := o.all.up == 0
-		o.all.mu.Unlock()
-		if last {
-			go o.all.drop()
-		}
-	})
-	return nil
-}
-
-func (all *outputs) drop() {
-	select {
-	case <-all.s.exited:
-		all.s.close()
-	case <-all.s.closed:
-	}
 }

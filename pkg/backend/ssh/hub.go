@@ -28,7 +28,7 @@ type hub struct {
 	mu     sync.Mutex
 	conns  []*conn
 	freed  chan struct{} // closed and renewed when room appears
-	spare  chan *session // one that is opened in advance, or nil
+	spare  *spare        // one that is opened in advance, or nil
 	closed bool
 }
 
@@ -280,7 +280,6 @@ func (h *hub) openOn(ctx context.Context, c *conn) (*session, error) {
 		if o.err != nil {
 			return nil, o.err
 		}
-		h.trace("open session", 1, 0)
 		h.mu.Lock()
 		c.used = true
 		h.mu.Unlock()
@@ -296,9 +295,15 @@ func (h *hub) openOn(ctx context.Context, c *conn) (*session, error) {
 	}
 }
 
+// spare is a session that is being opened in advance.
+type spare struct {
+	opened chan *session // gives it, or nil after a failure
+	beside bool          // a request is under way meanwhile, so nobody waits for it
+}
+
 // prepare opens a session in advance, so that the next call saves a round trip.
 // Where the server allows only few sessions it does nothing.
-func (h *hub) prepare() {
+func (h *hub) prepare(beside bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || h.spare != nil || len(h.conns) != 1 || h.conns[0].limit < 4 || h.conns[0].open+1 >= h.conns[0].limit {
@@ -306,37 +311,53 @@ func (h *hub) prepare() {
 	}
 	c := h.conns[0]
 	c.open++
-	spare := make(chan *session, 1)
-	h.spare = spare
+	next := &spare{make(chan *session, 1), beside}
+	h.spare = next
 	go func() {
 		s, err := h.openOn(context.Background(), c)
 		if err != nil {
 			h.release(c)
 		}
-		spare <- s // nil after a failure
+		next.opened <- s // nil after a failure
 	}()
 }
 
 // session gives the prepared session, or a new one.
 func (h *hub) session(ctx context.Context) (*session, error) {
 	h.mu.Lock()
-	spare := h.spare
+	next := h.spare
 	h.spare = nil
 	h.mu.Unlock()
-	if spare != nil {
-		select {
-		case s := <-spare:
-			if s != nil && !s.ended() {
-				return s, nil
+	if next != nil {
+		s, err := next.take(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil && !s.ended() {
+			if !next.beside {
+				h.trace("open session", 1, 0)
 			}
-		case <-ctx.Done():
-			go func() {
-				if s := <-spare; s != nil {
-					s.close()
-				}
-			}()
-			return nil, context.Cause(ctx)
+			return s, nil
 		}
 	}
-	return h.open(ctx)
+	s, err := h.open(ctx)
+	if err == nil {
+		h.trace("open session", 1, 0)
+	}
+	return s, err
+}
+
+// take waits for the session. One that comes after ctx has ended is closed.
+func (n *spare) take(ctx context.Context) (*session, error) {
+	select {
+	case s := <-n.opened:
+		return s, nil
+	case <-ctx.Done():
+		go func() {
+			if s := <-n.opened; s != nil {
+				s.close()
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
 }

@@ -1,17 +1,13 @@
 package ssh
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/kevinburke/ssh_config"
 
@@ -29,6 +25,7 @@ type request struct {
 	agent      string // SSH_AUTH_SOCK, or "" with agent: off
 	program    string // OpenSSH's client; "" = none
 	environ    []string
+	state      state // remembers answers
 }
 
 // resolve gives the settings of a host: what `ssh -G` says where OpenSSH is
@@ -64,46 +61,6 @@ func resolve(ctx context.Context, r request) (Settings, error) {
 		s.Port = r.port
 	}
 	return s, nil
-}
-
-// askOpenSSH runs `ssh -G`, which evaluates the whole of the configuration.
-func askOpenSSH(ctx context.Context, r request) (userConfig, error) {
-	args := []string{"-G"}
-	if r.configFile != "" {
-		args = append(args, "-F", r.configFile)
-	}
-	if r.user != "" {
-		args = append(args, "-l", r.user)
-	}
-	if r.port != 0 {
-		args = append(args, "-p", strconv.Itoa(r.port))
-	}
-	cmd := exec.CommandContext(ctx, r.program, append(args, "--", r.host)...)
-	cmd.Env, cmd.Dir = r.environ, r.dir
-	cmd.WaitDelay = time.Second
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, fault.Aborted(ctx, fault.FSAborted, "connect to "+r.host, "")
-		}
-		return nil, fault.Wrap(err, fault.ProfileInvalid, "connect", r.host, "the SSH configuration for %s cannot be read: %s",
-			r.host, firstLine(stderr.String(), err)).WithHint("run: ssh -G %s", r.host)
-	}
-	c := userConfig{}
-	for line := range strings.Lines(string(out)) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		c[key] = append(c[key], value)
-	}
-	return c, nil
-}
-
-func firstLine(text string, err error) string {
-	if line, _, _ := strings.Cut(strings.TrimSpace(text), "\n"); line != "" {
-		return strings.TrimSpace(line)
-	}
-	return err.Error()
 }
 
 // readKeywords are the keywords that the fallback looks up, with OpenSSH's

@@ -168,6 +168,10 @@ type shell struct {
 	*hub
 	// plain: the login shell forbids exec, as restricted ones do.
 	plain atomic.Bool
+	// home is remembered of the host and proven by each program; "" = nothing is.
+	home string
+	// forget drops what is remembered.
+	forget func()
 }
 
 // start runs a call on a session of its own and gives its answer. The caller
@@ -178,12 +182,23 @@ func (sh *shell) start(ctx context.Context, c script.Call) (*session, *script.An
 		return nil, nil, err
 	}
 	go io.Copy(&s.stderr, s.Stderr())
-	if err := s.exec(c.Line(!sh.plain.Load())); err != nil {
+	if err := sh.send(s, c); err != nil {
 		s.close()
-		return nil, nil, sh.lost(s.conn)
+		return nil, nil, err
+	}
+	return s, script.NewAnswer(s), nil
+}
+
+// send asks for the program of a call, and opens the session of the next one
+// beside it.
+func (sh *shell) send(s *session, c script.Call) error {
+	c.Home = sh.home
+	if err := s.exec(c.Line(!sh.plain.Load())); err != nil {
+		return sh.lost(s.conn)
 	}
 	sh.trace(c.Name, 1, 0)
-	return s, script.NewAnswer(s), nil
+	sh.prepare(true)
+	return nil
 }
 
 // ask runs a call and reads its whole answer. A login shell that forbids exec is
@@ -215,7 +230,7 @@ func (sh *shell) askOnce(ctx context.Context, c script.Call, read func(*script.A
 func (sh *shell) explain(ctx context.Context, s *session, err error) error {
 	var refused *script.Failure
 	if err == nil || errors.As(err, &refused) {
-		return err
+		return sh.moved(refused, err)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -224,9 +239,22 @@ func (sh *shell) explain(ctx context.Context, s *session, err error) error {
 	case errors.Is(end, errLost):
 		return end
 	case errors.Is(err, script.ErrNoMarker):
+		sh.forget()
 		return sh.noShell(s, err)
 	}
 	return fault.Wrap(err, fault.BackendProtocol, "", sh.dialer.settings.Alias, "the answer of %s cannot be read: %v", sh.dialer.settings.Alias, err)
+}
+
+// moved gives err, or what it means that the login's home is not the remembered
+// one: nothing was done, and the next command asks again.
+func (sh *shell) moved(refused *script.Failure, err error) error {
+	if refused == nil || refused.Kind != script.Moved {
+		return err
+	}
+	sh.forget()
+	return fault.Wrap(err, fault.BackendConflict, "connect", sh.dialer.settings.Alias,
+		"the home directory of %s on %s is not the one that is remembered", sh.dialer.settings.User, sh.dialer.settings.Alias).
+		WithHint("run the command again; nothing was done").WithRetry(fault.RetrySafe)
 }
 
 // noShell is the error of a login that does not run our helper.

@@ -68,10 +68,9 @@ func (t *terminal) begin(ctx context.Context, c script.Call, spec remoteexec.Ter
 	}{term, uint32(spec.Cols), uint32(spec.Rows), 0, 0, "\x00"})); err != nil {
 		return err
 	}
-	if err := s.exec(c.Line(!t.world.sh.plain.Load())); err != nil {
+	if err := t.world.sh.send(s, c); err != nil {
 		return err
 	}
-	s.hub.trace(c.Name, 1, 0)
 	go io.Copy(io.Discard, s.Stderr())
 	a := script.NewAnswer(s)
 	started, err := script.ReadStarted(a, c)
@@ -84,7 +83,7 @@ func (t *terminal) begin(ctx context.Context, c script.Call, spec remoteexec.Ter
 		return err
 	}
 	t.started = started
-	t.output = (&outputs{s: s}).add(a, "")
+	t.output = (&outputs{s: s}).add(a, "", nil)
 	return nil
 }
 

@@ -59,6 +59,7 @@ func schema() backend.Schema {
 		{Key: "connectTimeoutMs", Kind: number, Min: 1, Max: maxDelayMs, Doc: "time to connect and log in, in ms (default 10000)"},
 		{Key: "keepaliveMs", Kind: number, Min: 1, Max: maxDelayMs, Doc: "time between signs of life, in ms (default 10000)"},
 		{Key: "deadPeerMs", Kind: number, Min: 1, Max: maxDelayMs, Default: int64(30000), Doc: "silence after which the connection counts as lost, in ms"},
+		{Key: "remoteProgram", Kind: text, Doc: "reserved: afield on the host, which this version does not use"},
 	}
 }
 
@@ -67,6 +68,7 @@ const maxDelayMs = 2147483647
 // World is a host.
 type World struct {
 	sh       *shell
+	state    state
 	settings Settings
 	cwd      string
 	hello    script.World
@@ -79,14 +81,18 @@ type World struct {
 	closeErr  error
 }
 
-// Open connects, logs in, and asks the host for its home directory and what its
-// shell has.
+// Open connects and logs in. What the host has is remembered from an earlier
+// opening, or asked.
 func Open(ctx context.Context, req backend.OpenRequest) (*World, error) {
+	if p, _ := req.Config["remoteProgram"].(string); p != "" {
+		return nil, fault.New(fault.BackendUnsupported, "connect", "", "the ssh backend cannot use afield on the host (remoteProgram)").
+			WithHint("remove remoteProgram from the profile; nothing needs to be installed on the host")
+	}
 	d, err := newDialer(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	w := &World{settings: d.settings, sh: &shell{hub: newHub(d, req.Trace)}}
+	w := &World{settings: d.settings, state: newState(req.StateDir), sh: &shell{hub: newHub(d, req.Trace)}}
 	err = w.greet(ctx)
 	if err == nil {
 		err = w.build(ctx, req)
@@ -106,7 +112,7 @@ func newDialer(ctx context.Context, req backend.OpenRequest) (*dialer, error) {
 	c := config(req.Config)
 	r := request{
 		host: c.text("host"), port: int(c.number("port", 0)), user: c.text("user"),
-		home: environ(req.Environ, "HOME"), dir: req.HostDir, environ: req.Environ,
+		home: environ(req.Environ, "HOME"), dir: req.HostDir, environ: req.Environ, state: newState(req.StateDir),
 	}
 	r.configFile = absolute(req.HostDir, r.home, c.text("configFile"))
 	if c.text("agent") != "off" {
@@ -194,26 +200,6 @@ func environ(list []string, name string) string {
 	return ""
 }
 
-// greet connects and asks the host what it has; the session of the first
-// operation is opened beside it.
-func (w *World) greet(ctx context.Context) error {
-	c, err := w.sh.reserve(ctx)
-	if err != nil {
-		return err
-	}
-	w.sh.release(c)
-	call := script.Hello()
-	w.sh.prepare()
-	err = w.sh.ask(ctx, call, func(a *script.Answer) (err error) {
-		w.hello, err = script.ReadHello(a, call)
-		return err
-	})
-	if errors.Is(err, script.ErrNoMarker) {
-		w.noShell, err = err, nil
-	}
-	return err
-}
-
 // build puts the contracts on top of what the host has.
 func (w *World) build(ctx context.Context, req backend.OpenRequest) error {
 	home := first(w.hello.Home, "/")
@@ -227,6 +213,7 @@ func (w *World) build(ctx context.Context, req backend.OpenRequest) error {
 		if err != nil {
 			return err
 		}
+		d.seen = newSeen(w.state, w.Identity())
 		w.driver = d
 		w.cwd = joinWorld(first(w.hello.Home, d.home), req.Cwd)
 		d.facts = remotefs.Facts{Backend: "ssh", Cwd: w.cwd, FollowsDangling: true, WeakVersions: true, LosesOwner: true}

@@ -28,7 +28,7 @@ canon() {
     case $c in .) continue;; ..) k=${k%/*}; continue;; esac;
     if [ -L "$k/$c" ]; then
       n=$((n+1)); [ $n -le 40 ] || return 1;
-      x=$(readlink "$k/$c"; printf .); x=${x%.}; x=${x%"$nl"};
+      newline; x=$(readlink "$k/$c"; printf .); x=${x%.}; x=${x%"$nl"};
       case $x in /*) k=;; esac;
       r=$x/$r;
     else k=$k/$c; fi;

@@ -7,34 +7,47 @@
 afield_n=$1 afield_m=$2 afield_d=$3 afield_g=${4#=} afield_i=${5#=} afield_q=$PATH; shift 5;
 afield_w() { case $1 in =*) afield_v=${1#=};; *) afield_v=$(printf "%b." "${1#%}"); afield_v=${afield_v%.};; esac; };
 afield_fail() { printf "%s E %s\n" "$afield_n" "$1"; exit 0; };
+[ "$0" = afield ] || { afield_w "$0"; [ "$afield_v" = "$HOME" ] || afield_fail moved; };
 afield_s() { shift 19; afield_t=$1; };
 afield_t=0; afield_b=0;
 [ -r /proc/$$/stat ] && { read -r afield_l </proc/$$/stat; afield_s ${afield_l##*) }; };
 
-# Signals all of our session but the watcher and its children.
-afield_all() {
+# afield_p = the parent of the program; false when the program has ended.
+afield_up() {
+  { read -r l </proc/$$/stat; } || return 1;
+  set -- ${l##*) }; afield_p=$2; case $1 in Z|X|x) return 1;; esac;
+};
+# afield_l = the live members of our session but the watcher and its children.
+afield_live() {
+  afield_l=;
   for f in /proc/[0-9]*/stat; do
     { read -r l <$f; } 2>/dev/null || continue;
-    p=${f#/proc/}; p=${p%/stat}; set -- "$1" ${l##*) };
-    [ "$5" = $$ ] && [ "$p" -ne "$afield_b" ] && [ "$3" -ne "$afield_b" ] && kill "-$1" "$p";
+    p=${f#/proc/}; p=${p%/stat}; set -- ${l##*) };
+    case $1 in Z|X|x) continue;; esac;
+    [ "$4" = $$ ] && [ "$p" -ne "$afield_b" ] && [ "$2" -ne "$afield_b" ] && afield_l="$afield_l $p";
   done;
 };
-# The watcher ends the session when the connection is gone. It keeps no copy of
-# the outputs, or the channel would not close.
+# l = the process born last: without another one, one look is enough.
+afield_born() { l=; read -r l l l l l </proc/loadavg; };
+afield_all() { afield_live; for p in $afield_l; do kill "-$1" $p; done; };
+# The watcher ends the session when the connection is gone. In mode n the server
+# closes the input when the program has ended, too; then the watcher says on the
+# error output who is left, so that nobody has to ask. Who is left is ended with
+# the connection. It keeps no other copy of the outputs, or the channel would not
+# close.
 afield_watch() {
-  exec >/dev/null 2>&1; trap "" HUP INT QUIT TERM TSTP PIPE; PATH=$afield_q;
+  exec 4>&2 >/dev/null 2>&1; trap "" HUP INT QUIT TERM TSTP PIPE; PATH=$afield_q;
+  { read -r l </proc/self/stat; } && afield_b=${l%% *};
   if [ "$afield_m" = "=n" ]; then
     while read -r l <&3; do :; done;
+    afield_up || { afield_born; i=$l; afield_live; [ -n "$afield_l" ] || { afield_born; [ -n "$l" ] && [ "$l" = "$i" ]; } || afield_live; printf "%s Q%s\n" "$afield_n" "$afield_l" >&4; };
+    exec 4>&-;
   else
-    while sleep 1; do
-      { read -r l </proc/$$/stat; } || exit 0;
-      set -- ${l##*) }; case $1 in Z|X) exit 0;; esac; [ "$2" = $PPID ] || break;
-    done;
+    exec 4>&-; while afield_up && [ "$afield_p" = $PPID ]; do sleep 1; done;
   fi;
-  kill -0 $$ || exit 0;
-  { read -r l </proc/self/stat; } && afield_b=${l%% *};
+  afield_up || while [ -d /proc/$PPID ]; do afield_live; [ -n "$afield_l" ] || exit 0; sleep 1; done;
   afield_all TERM; kill -TERM -$$;
-  i=0; while [ $i -lt "$afield_g" ] && kill -0 $$; do sleep 1; i=$((i+1)); done;
+  i=0; while [ $i -lt "$afield_g" ] && { afield_live; [ -n "$afield_l" ]; }; do sleep 1; i=$((i+1)); done;
   afield_all KILL; afield_all KILL; kill -KILL -$$;
 };
 
