@@ -25,64 +25,69 @@ const (
 // treeLibrary finds the live members of the tree of $1: the session and the
 // group of that number, and the process itself, which joins them a moment after
 // its start. "all" is the members, "rest" those outside the group, "group" is
-// set if the group has members. Nothing is signalled that was not found. The
-// name of a process may hold any character, so a record is complete only when
-// it has all its fields.
+// set if the group has members. Nothing is signalled that was not found.
+//
+// The name of a process may hold any character, so a record counts from its end
+// and its id is taken from the path. A process that is forked while the records
+// are read, by one that has ended when its turn comes, is in none of them:
+// nothing is left only when two looks have found nothing (C189).
 const treeLibrary = `
 sid=$1
+after='( -?[0-9]+){30,}$'
+mine="\\) [^ZXx] [0-9]+ ($sid [0-9]+|[0-9]+ $sid)$after|^$sid [(].*\\) [^ZXx] .*$after"
 scan() {
-  all= rest= group= held=
-  x=$(cat /proc/[0-9]*/stat 2>/dev/null)
-  set -f
+  all= rest= group=
   IFS='
 '
-  for l in $x; do
-    IFS=' '
-    l=$held$l
-    look
-  done
-  IFS=' '
+  set -f
+  set -- $(set +f; grep -aHE -e "$mine" /proc/[0-9]*/stat 2>/dev/null)
   set +f
+  IFS=' '
+  for l do
+    p=${l#/proc/}
+    p=${p%%/*}
+    all="$all $p"
+    set -- ${l##*) }
+    if [ "$3" = "$sid" ]; then group=1; else rest="$rest $p"; fi
+  done
 }
-look() {
-  r=${l##*) }
-  p=${l%% *}
-  set -- $r
-  if [ $# -lt 40 ]; then held="$l "; return; fi
-  held=
-  case $1 in Z|X|x) return ;; esac
-  if [ "$3" = "$sid" ]; then group=1; all="$all $p"
-  elif [ "$4" = "$sid" ] || [ "$p" = "$sid" ]; then all="$all $p"; rest="$rest $p"; fi
+empty() {
+  scan
+  [ -z "$all" ] || return
+  scan
+  [ -z "$all" ]
 }
 send() {
   [ -z "$group" ] || kill -s "$1" -- "-$sid" 2>/dev/null
   for p in $rest; do kill -s "$1" -- "$p" 2>/dev/null; done
 }
 now() { read -r u v </proc/uptime; u=${u%.*}${u#*.}; }
-nap() { sleep 0.02 2>/dev/null || sleep 1; }
+nap=0.01
+nap() {
+  sleep "$nap" 2>/dev/null || sleep 1
+  case $nap in 0.01) nap=0.02 ;; 0.02) nap=0.04 ;; 0.04) nap=0.08 ;; *) nap=0.16 ;; esac
+}
 until_gone() {
-  now; stop=$((u+$1))
-  while :; do
-    scan
-    [ -n "$all" ] || exit 0
+  now
+  stop=$((u+$1)) nap=0.01
+  while ! empty; do
     [ -z "$2" ] || send "$2"
     now
     [ "$u" -lt "$stop" ] || return
     nap
   done
+  exit 0
 }
 `
 
 // endScript sends the signals $3, waits $2 hundredths of a second, kills, and
 // waits $4 for the proof.
 const endScript = treeLibrary + `
-scan
-[ -n "$all" ] || exit 0
+empty && exit 0
 for s in $3; do send "$s"; done
 until_gone "$2"
 until_gone "$4" KILL
-scan
-[ -n "$all" ] || exit 0
+empty && exit 0
 echo $all
 exit 9
 `
@@ -94,8 +99,7 @@ exit 8
 `
 
 const membersScript = treeLibrary + `
-scan
-echo $all
+empty || echo $all
 `
 
 // signalScript sends $2 to the tree.

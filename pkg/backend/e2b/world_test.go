@@ -76,14 +76,8 @@ func (s *service) inSandbox(t *testing.T, b *e2btest.Sandbox) (*e2b.World, strin
 	return s.open(t, map[string]any{"sandbox": b.ID, "cwd": dir}), dir
 }
 
-// The processes of a sandbox against the suite. It has open ends: on a busy
-// machine C13, C93 and C189 fail now and then, since a tree that has ended cannot
-// always be proven gone in time. Until that is mended it runs on request; the
-// scripts of cmd run over a sandbox in every run.
+// The processes of a sandbox pass the suite.
 func TestProcesses(t *testing.T) {
-	if os.Getenv("AFIELD_TEST_FULL") == "" {
-		t.Skip("OPEN: the process suite on E2B is not reliable yet; AFIELD_TEST_FULL=1 runs it")
-	}
 	s := newService(t, e2btest.Options{})
 	b := s.Start(time.Hour)
 	exectest.Run(t, exectest.Backend{Open: func(c exectest.T) (remoteexec.Runtime, string) {

@@ -1,13 +1,10 @@
 package e2btest
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -43,13 +40,6 @@ type process struct {
 	ended    *wire.EndEvent
 	signal   chan struct{} // closed when the daemon has sent a signal
 	signaled bool
-}
-
-// subscriber is a client that reads a program's events. One that does not read
-// holds up the program.
-type subscriber struct {
-	events chan wire.ProcessEvent
-	gone   chan struct{}
 }
 
 // start runs a program as the daemon does: through a shell that sets
@@ -208,118 +198,10 @@ func (p *process) pump(r *os.File, size int, data func([]byte) wire.DataEvent) {
 	}
 }
 
-// publish gives an event to all who listen, waiting for each; without
-// listeners it is lost.
-func (p *process) publish(ev wire.ProcessEvent) {
-	p.mu.Lock()
-	subs := make([]*subscriber, 0, len(p.subs))
-	for s := range p.subs {
-		subs = append(subs, s)
-	}
-	p.mu.Unlock()
-	for _, s := range subs {
-		select {
-		case s.events <- ev:
-		case <-s.gone:
-		}
-	}
-}
-
-func (p *process) subscribe() (*subscriber, *wire.EndEvent) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := &subscriber{events: make(chan wire.ProcessEvent), gone: make(chan struct{})}
-	if p.ended == nil {
-		p.subs[s] = true
-	}
-	return s, p.ended
-}
-
-func (p *process) unsubscribe(s *subscriber) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.subs, s)
-	close(s.gone)
-}
-
-// forward sends a program's events to a client until the end.
-func (c *call) forward(p *process, s *subscriber, ended *wire.EndEvent, send func(any) error) error {
-	if err := send(wire.StartResponse{Event: wire.ProcessEvent{Start: &wire.StartEvent{PID: uint32(p.pid)}}}); err != nil {
-		return err
-	}
-	if ended != nil {
-		return send(wire.StartResponse{Event: wire.ProcessEvent{End: ended}})
-	}
-	tick := time.NewTicker(c.keepalive)
-	defer tick.Stop()
-	for {
-		ev := wire.ProcessEvent{Keepalive: &struct{}{}}
-		select {
-		case ev = <-s.events:
-		case <-tick.C:
-		case <-c.ctx.Done():
-			return context.Cause(c.ctx)
-		}
-		if err := send(wire.StartResponse{Event: ev}); err != nil || ev.End != nil {
-			return err
-		}
-	}
-}
-
-func processStart(c *call, in *wire.EnvelopeReader, send func(any) error) error {
-	var req wire.StartRequest
-	if err := readOne(in, &req); err != nil {
-		return err
-	}
-	p, err := c.start(req)
-	if err != nil {
-		return err
-	}
-	s, _ := p.subscribe()
-	defer p.unsubscribe(s)
-	c.box.mu.Lock()
-	c.box.procs[p.pid] = p
-	c.box.ran = true
-	c.box.mu.Unlock()
-	go c.box.run(p)
-	if c.timeout == 0 {
-		return c.forward(p, s, nil, send)
-	}
-	ctx, cancel := context.WithTimeout(c.ctx, c.timeout)
-	defer cancel()
-	// The deadline also fires when the client has gone.
-	time.AfterFunc(c.timeout, func() {
-		if p.running() {
-			p.cmd.Process.Kill()
-		}
-	})
-	timed := *c
-	timed.ctx = ctx
-	err = timed.forward(p, s, nil, send)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fail(wire.CodeDeadlineExceeded, "the operation timed out")
-	}
-	return err
-}
-
 func (p *process) running() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ended == nil
-}
-
-func processConnect(c *call, in *wire.EnvelopeReader, send func(any) error) error {
-	var req wire.ConnectRequest
-	if err := readOne(in, &req); err != nil {
-		return err
-	}
-	p, err := c.box.find(req.Process, true)
-	if err != nil {
-		return err
-	}
-	s, ended := p.subscribe()
-	defer p.unsubscribe(s)
-	return c.forward(p, s, ended, send)
 }
 
 // find gives the process of a selector. A search by tag stops at the first
@@ -355,99 +237,4 @@ func (b *Sandbox) forget(p *process) {
 	if b.procs[p.pid] == p {
 		delete(b.procs, p.pid)
 	}
-}
-
-func processList(c *call, _ struct{}) (wire.ListResponse, error) {
-	c.box.mu.Lock()
-	defer c.box.mu.Unlock()
-	var res wire.ListResponse
-	for _, p := range c.box.procs {
-		if p.running() {
-			res.Processes = append(res.Processes, wire.ProcessInfo{Config: p.config, PID: uint32(p.pid), Tag: p.tag})
-		}
-	}
-	return res, nil
-}
-
-func processSignal(c *call, req wire.SendSignalRequest) (struct{}, error) {
-	p, err := c.box.find(req.Process, false)
-	if err != nil {
-		return struct{}{}, err
-	}
-	if req.Signal != wire.SignalKill && req.Signal != wire.SignalTerm {
-		return struct{}{}, fail(wire.CodeUnimplemented, "signal %d is not supported", req.Signal)
-	}
-	if err := p.cmd.Process.Signal(syscall.Signal(req.Signal)); err != nil {
-		return struct{}{}, fail(wire.CodeInternal, "error sending signal: %s", err)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.signaled {
-		p.signaled = true
-		close(p.signal)
-	}
-	return struct{}{}, nil
-}
-
-func processUpdate(c *call, req wire.UpdateRequest) (struct{}, error) {
-	p, err := c.box.find(req.Process, false)
-	if err != nil || req.PTY == nil || req.PTY.Size == nil {
-		return struct{}{}, err
-	}
-	if p.tty == nil {
-		return struct{}{}, fail(wire.CodeInternal, "error resizing tty: tty not assigned to process")
-	}
-	size := &pty.Winsize{Cols: uint16(req.PTY.Size.Cols), Rows: uint16(req.PTY.Size.Rows)}
-	if err := pty.Setsize(p.tty, size); err != nil {
-		return struct{}{}, fail(wire.CodeInternal, "error resizing tty: %s", err)
-	}
-	return struct{}{}, nil
-}
-
-// signalAll sends a signal to every process of the sandbox. The caller holds
-// b.mu.
-func (b *Sandbox) signalAll(sig syscall.Signal) {
-	if !b.ran {
-		return
-	}
-	for _, pid := range b.members() {
-		syscall.Kill(pid, sig)
-	}
-}
-
-// killAll ends every process of the sandbox.
-func (b *Sandbox) killAll() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.signalAll(syscall.SIGKILL)
-}
-
-// members lists the live processes whose environment names this sandbox, the
-// only mark that a process which left its session still carries.
-func (b *Sandbox) members() []int {
-	var pids []int
-	mark := "E2B_SANDBOX_ID=" + b.ID
-	dirs, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, f := range dirs {
-		env, err := os.ReadFile(f)
-		if err != nil || !hasVariable(env, mark) {
-			continue
-		}
-		if pid := atoi(filepath.Base(filepath.Dir(f))); pid > 1 && pid != os.Getpid() {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// Processes lists the live processes of the sandbox, whatever their session.
-func (b *Sandbox) Processes() []int { return b.members() }
-
-func hasVariable(env []byte, mark string) bool {
-	for _, v := range strings.Split(string(env), "\x00") {
-		if v == mark {
-			return true
-		}
-	}
-	return false
 }

@@ -168,9 +168,14 @@ func plainBody(r *http.Request, encoding string) ([]byte, error) {
 	return io.ReadAll(z)
 }
 
-// serveStream answers with messages and an end message.
+// serveStream answers with messages and an end message. A stream of input is
+// answered while it may still be under way, which costs its connection: the
+// server of package http must not look for the rest of the request in it.
 func (b *Sandbox) serveStream(w http.ResponseWriter, r *http.Request, f streaming) {
-	http.NewResponseController(w).EnableFullDuplex()
+	if r.URL.Path == wire.MethodStreamInput {
+		http.NewResponseController(w).EnableFullDuplex()
+		w.Header().Set("Connection", "close")
+	}
 	c, err := b.newCall(r)
 	w.Header().Set("Content-Type", "application/connect+json")
 	w.WriteHeader(http.StatusOK)
