@@ -22,6 +22,7 @@ type execOptions struct {
 	shell        string
 	env          envOptions
 	grace        time.Duration
+	lease        time.Duration
 	maxOutput    int64
 	spill        bool
 	spillMax     int64
@@ -53,6 +54,7 @@ func newExec(a *app) *cobra.Command {
 	f.StringVar(&opts.shell, "shell", "", "run this `text` by the world's bash, or its sh; ARGV become $1, $2, … (default: no shell)")
 	addEnvFlags(f, &opts.env)
 	f.DurationVar(&opts.grace, "grace", defaultGrace, "`time` between TERM and KILL")
+	f.DurationVar(&opts.lease, "lease", 0, "let the program and all that it started die in the world when afield has been gone for this `time`, killed or cut off (default: no lease)")
 	f.Int64Var(&opts.maxOutput, "max-output", defaultMaxOutput, "with --json: keep the last `N` bytes of each stream")
 	f.BoolVar(&opts.spill, "spill", false, "with --json: keep the whole of a longer stream, up to 64 MiB, in a file that the result names")
 	f.StringVar(&opts.report, "report", "", "write the facts of the run to this `file` of the host (default: none)")
@@ -89,6 +91,8 @@ func (o *execOptions) check(a *app, f *pflag.FlagSet) error {
 		return usage("--json and --report cannot be used together")
 	case o.maxOutput < 1:
 		return usage("--max-output must be a positive integer")
+	case f.Changed("lease") && (o.lease < time.Second || o.lease > remoteexec.MaxDelay):
+		return usage("--lease must be between 1s and %s", remoteexec.MaxDelay)
 	case o.grace < time.Millisecond || o.grace > remoteexec.MaxDelay:
 		return usage("--grace must be between 1ms and %s", remoteexec.MaxDelay)
 	}
@@ -108,7 +112,7 @@ func (o *execOptions) arguments() []string {
 // spec is the request to the world.
 func (o *execOptions) spec(a *app, cwd string, env remoteexec.Env) remoteexec.Spec {
 	s := remoteexec.Spec{
-		Argv: o.arguments(), Cwd: cwd, Env: env, Grace: o.grace, AllowEnvDrop: o.allowEnvDrop,
+		Argv: o.arguments(), Cwd: cwd, Env: env, Grace: o.grace, Lease: o.lease, AllowEnvDrop: o.allowEnvDrop,
 		Stdout: o.output(a, a.Out), Stderr: o.output(a, a.Err),
 	}
 	if !o.noInput && (o.input || !a.Terminal(a.In)) {

@@ -101,6 +101,18 @@ func checkGrace(op string, grace time.Duration) error {
 	return nil
 }
 
+// checkLease refuses what the world cannot promise.
+func (p *processes) checkLease(lease time.Duration) error {
+	switch {
+	case lease < 0 || lease > MaxDelay:
+		return invalid("spawn", "a lease of %v is not within 0 and %v", lease, MaxDelay)
+	case lease > 0 && !p.facts.Leases && !p.facts.DiesWithOwner:
+		e := fault.New(fault.BackendUnsupported, "spawn", "", "this world cannot end a program whose owner has gone")
+		return e.WithHint("run it without a lease")
+	}
+	return nil
+}
+
 // checkSize holds TT-2.
 func checkSize(rows, cols int) error {
 	if rows < 1 || rows > 65535 || cols < 1 || cols > 65535 {

@@ -99,6 +99,10 @@ type Spec struct {
 	Stdout       Output
 	Stderr       Output
 	Grace        time.Duration
+	// Lease, unless 0, lets the tree die in the world when our side has been gone
+	// for so long, killed or cut off. Where everything dies with its owner that
+	// holds anyway; a world that cannot promise it refuses (HX-3).
+	Lease time.Duration
 	// AllowEnvDrop lets entries that a service reserves be dropped and listed
 	// instead of refusing them (EN-11).
 	AllowEnvDrop bool

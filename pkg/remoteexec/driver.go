@@ -55,6 +55,8 @@ type Facts struct {
 	// DiesWithOwner: what was started ends soon when our own process is killed
 	// (HX-3).
 	DiesWithOwner bool
+	// Leases: StartSpec.Lease is kept.
+	Leases bool
 	// ReservedEnv are names that the service refuses to set or remove (EN-11).
 	ReservedEnv []string
 	// Poll is the cadence of probes for quiescence (TE-10); 0 = 20 ms.
@@ -72,6 +74,8 @@ type StartSpec struct {
 	// Grace is that of Spec, for a world that ends the tree by itself when the
 	// connection is lost.
 	Grace time.Duration
+	// Lease is that of Spec; 0 = none.
+	Lease time.Duration
 	Stdin StdinMode // StdinIgnore, StdinPipe or StdinInherit
 	// InheritStdin, InheritStdout, InheritStderr: pass these on themselves if
 	// possible; a driver that did returns nil for that stream of the Proc.

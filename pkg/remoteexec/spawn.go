@@ -17,6 +17,9 @@ func (p *processes) Spawn(ctx context.Context, spec Spec) (Handle, error) {
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
+	if err := p.checkLease(spec.Lease); err != nil {
+		return nil, err
+	}
 	env, dropped, err := withoutReserved("spawn", spec.Env, p.facts.ReservedEnv, spec.AllowEnvDrop)
 	if err != nil {
 		return nil, err
@@ -45,7 +48,7 @@ func owning(s Spec) Spec {
 // startSpec is what the driver gets.
 func startSpec(s Spec) StartSpec {
 	out := StartSpec{
-		Argv: s.Argv, Cwd: s.Cwd, Set: s.Env.Set, Remove: s.Env.Remove, Grace: s.Grace,
+		Argv: s.Argv, Cwd: s.Cwd, Set: s.Env.Set, Remove: s.Env.Remove, Grace: s.Grace, Lease: s.Lease,
 		Stdin: s.Stdin, InheritStdin: s.InheritStdin,
 	}
 	if s.Stdin == StdinData {

@@ -17,13 +17,13 @@ import (
 // A program runs in a session of its own, which is how the whole of it is found
 // and ended. Its argument vector is kept by the platform; environment values
 // and input are not. If afield is killed, or cut off for good, what it started
-// goes on until the sandbox ends.
+// goes on until the sandbox ends, unless it has a lease.
 type Runner struct{ session *session }
 
 // Facts gives what is true of a sandbox's processes.
 func (r *Runner) Facts() remoteexec.Facts {
 	return remoteexec.Facts{
-		Backend: name, Remote: true, Signals: true, Pauses: true, Terminals: true, InputWait: true,
+		Backend: name, Remote: true, Signals: true, Pauses: true, Terminals: true, InputWait: true, Leases: true,
 		Poll: r.session.cfg.poll,
 	}
 }
@@ -38,6 +38,7 @@ func (r *Runner) Start(ctx context.Context, spec remoteexec.StartSpec) (remoteex
 	if err != nil {
 		return nil, err
 	}
+	p, life := r.leased(spec, p)
 	stdin := spec.Stdin != remoteexec.StdinIgnore
 	start := wire.StartRequest{Process: wire.ProcessConfig{Cmd: "setsid", Args: p, Cwd: &spec.Cwd}, Stdin: &stdin}
 	st, err := r.open(ctx, start, spec.Argv[0])
@@ -45,8 +46,7 @@ func (r *Runner) Start(ctx context.Context, spec remoteexec.StartSpec) (remoteex
 		r.dropFile(file)
 		return nil, r.startError(err, spec.Argv, spec.Cwd)
 	}
-	proc := newProc(r, st, spec)
-	return proc, nil
+	return newProc(r, st, spec, life), nil
 }
 
 // plan gives the argument vector after setsid, and the private file that it

@@ -24,6 +24,7 @@ type proc struct {
 	stdout *outlet
 	stderr *outlet
 	exit   *exit
+	lease  *lease // nil without
 }
 
 // exit is how a program ended, known once.
@@ -43,8 +44,11 @@ func (e *exit) set(o remoteexec.Outcome, err error) {
 	})
 }
 
-func newProc(r *Runner, st *started, spec remoteexec.StartSpec) *proc {
-	p := &proc{started: st, runner: r, spec: spec, exit: newExit()}
+func newProc(r *Runner, st *started, spec remoteexec.StartSpec, life *lease) *proc {
+	p := &proc{started: st, runner: r, spec: spec, exit: newExit(), lease: life}
+	if life != nil {
+		life.begin()
+	}
 	p.stdout, p.stderr = newOutlet(p.outletClosed), newOutlet(p.outletClosed)
 	if spec.Stdin != remoteexec.StdinIgnore {
 		p.stdin = newInput(r.session, st.pid)
@@ -322,8 +326,9 @@ func (p *proc) HardKill() {
 	p.runner.tree(p.pid).kill(ctx)
 }
 
-// Release frees the stream.
+// Release frees the stream and the lease.
 func (p *proc) Release() {
+	p.lease.end()
 	if p.stdin != nil {
 		p.stdin.abandon()
 	}

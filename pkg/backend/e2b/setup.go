@@ -52,6 +52,13 @@ func (s *session) prepared(ctx context.Context) (*setup, error) {
 	}
 }
 
+// root gives our folder in a sandbox that is prepared.
+func (s *session) root() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rec.Setup.Root
+}
+
 // prepare runs the script and looks at the environment at the same time.
 func (s *session) prepare(ctx context.Context) (*setup, error) {
 	set, err := s.learn(ctx)
