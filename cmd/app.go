@@ -27,6 +27,11 @@ type app struct {
 	providers backend.Registry // nil = the built-in ones
 	composed  *profile.Composition
 	secrets   *profile.Secrets
+
+	// direct: this command opens worlds itself and uses no keeper.
+	direct bool
+	// afterwards runs when the command is done, unless it was stopped.
+	afterwards []func()
 }
 
 // Main runs one command line and gives the exit status. It is called once in a
@@ -40,6 +45,11 @@ func (a *app) main(args []string) int {
 	root := newRoot(a, args)
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(sig.ctx)
+	if sig.ctx.Err() == nil {
+		for _, f := range a.afterwards {
+			f()
+		}
+	}
 	if !a.started {
 		a.flags.json = a.flags.json || asksJSON(args)
 	}

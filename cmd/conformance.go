@@ -57,6 +57,7 @@ func runConformance(ctx context.Context, a *app, o conformanceOptions) error {
 	if o.only != "" && o.only != "files" && o.only != "processes" {
 		return usage("--only must be files or processes")
 	}
+	a.direct = true // each case opens the world anew
 	return a.withWorld(ctx, func(w *world) error {
 		procs, err := w.processes()
 		if err != nil {

@@ -129,6 +129,7 @@ func (e *examination) checkWorld(ctx context.Context, p *profile.Profile) {
 	if p.Exec != p.FS {
 		name += " and " + p.Exec.Provider.Name
 	}
+	e.app.direct = true // the connection itself is looked at
 	err := e.app.withWorld(ctx, func(w *world) error {
 		cwd, err := w.Cwd(ctx)
 		if err != nil {

@@ -43,6 +43,7 @@ func TestScriptsE2B(t *testing.T) {
 			env.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", env.WorkDir+"/.home")
 			env.Setenv("TMPDIR", env.WorkDir+"/.tmp")
+			env.Setenv("AFIELD_KEEP", "off")
 			env.Setenv("E2B_API_KEY", e2bKey)
 			env.Setenv("E2B_API_URL", s.APIURL())
 			env.Setenv("E2B_SANDBOX_URL", s.SandboxURL())

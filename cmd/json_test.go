@@ -45,6 +45,9 @@ var jsonCommands = []struct {
 	{args: "fs path a.txt", fields: "path"},
 	{args: "fs url a.txt", fields: "url"},
 	{args: "fs contains . a.txt", fields: "contains"},
+	{args: "keeper list", fields: ""},
+	{args: "keeper status", status: 3, fields: ""},
+	{args: "keeper stop", fields: "stopped"},
 	{args: "mount read a.txt --session j", fields: "change file file.net file.overhead file.saved " +
 		"freshness freshness.contextUsed freshness.contextWindow freshness.safe freshness.segments " +
 		"freshness.segments[].end freshness.segments[].expired freshness.segments[].level freshness.segments[].pinned " +

@@ -40,6 +40,7 @@ func entries() []entry {
 		{"profile", "Show, check and choose profiles", newProfile},
 		{"plugin", "Install, list and check plugins", newPlugin},
 		{"mount", "Read files without sending again what the caller has", newMount},
+		{"keeper", "Show and stop the processes that hold connections, terminals and jobs", newKeeper},
 		{"doctor", "Check the profile, the backend and this machine", newDoctor},
 		{"serve", "Serve the profile's world by the provider protocol", newServe},
 		{"conformance", "Run the contract's cases against the profile's world", newConformance},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/afield-dev/afield/pkg/backend"
 	"github.com/afield-dev/afield/pkg/fault"
+	"github.com/afield-dev/afield/pkg/keeper"
 	"github.com/afield-dev/afield/pkg/profile"
 	"github.com/afield-dev/afield/pkg/provider"
 	"github.com/afield-dev/afield/pkg/remotefs"
@@ -22,6 +23,7 @@ type serveOptions struct {
 	stdio  bool
 	socket string
 	nonce  string
+	keep   bool
 }
 
 func newServe(a *app) *cobra.Command {
@@ -32,14 +34,21 @@ func newServe(a *app) *cobra.Command {
 		Long: "Serve the world of the profile to another program by the provider protocol: on standard input and output, or " +
 			"on a unix socket that only this user can reach. The profile \"backend: external\" with \"argv: [afield, serve, --stdio]\" is the other side.",
 		Args: none,
-		RunE: a.run(func(ctx context.Context, _ []string) error { return runServe(ctx, a, o) }),
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			if o.keep {
+				return runKeeper(ctx, a)
+			}
+			return runServe(ctx, a, o)
+		}),
 	}
 	f := c.Flags()
 	f.BoolVar(&o.stdio, "stdio", false, "serve one connection on standard input and output")
 	f.StringVar(&o.socket, "socket", "", "serve connections on a unix socket at this `path`, made with mode 0600 (default: none)")
 	f.StringVar(&o.nonce, "nonce", "", "word of the start line (default: AFIELD_NONCE, else 0)")
-	c.MarkFlagsMutuallyExclusive("stdio", "socket")
-	c.MarkFlagsOneRequired("stdio", "socket")
+	f.BoolVar(&o.keep, "keep", false, "be the keeper of a world; afield starts it by itself")
+	f.MarkHidden("keep")
+	c.MarkFlagsMutuallyExclusive("stdio", "socket", "keep")
+	c.MarkFlagsOneRequired("stdio", "socket", "keep")
 	return c
 }
 
@@ -91,7 +100,7 @@ func (s stdio) Close() error {
 
 // serveConn serves one connection to its end.
 func serveConn(ctx context.Context, a *app, rw io.ReadWriteCloser, nonce string) error {
-	if c, ok := rw.(*net.UnixConn); ok && !ownPeer(c) {
+	if c, ok := rw.(*net.UnixConn); ok && !keeper.OwnPeer(c) {
 		return c.Close()
 	}
 	if err := provider.Announce(rw, nonce); err != nil {
@@ -118,6 +127,7 @@ func serveHello() provider.Hello {
 // serveWorld opens the profile's world for a caller.
 func (a *app) serveWorld(ctx context.Context, p provider.OpenParams) (backend.World, provider.Opened, error) {
 	b := *a
+	b.direct = true
 	if p.Cwd != "" {
 		b.flags.overrides = append(slices.Clone(b.flags.overrides), profile.Override{Text: string(p.Cwd), Cwd: true})
 	}

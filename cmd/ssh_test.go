@@ -30,6 +30,7 @@ func TestScriptsOverSSH(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/.home/.config")
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/.home/.local/state")
 			env.Setenv("TMPDIR", env.WorkDir+"/.tmp")
+			env.Setenv("AFIELD_KEEP", "off")
 			server := sshdtest.Start(t, "SetEnv HOME="+env.WorkDir)
 			env.Setenv("XDG_RUNTIME_DIR", server.Dir) // sockets need a short path
 			profiles := env.WorkDir + "/.home/.config/afield/profiles"

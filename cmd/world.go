@@ -44,8 +44,12 @@ func (a *app) openRow(ctx context.Context, p *profile.Profile, r *profile.Row) (
 	if err != nil {
 		return nil, err
 	}
-	w, err := r.Provider.Open(ctx, req)
+	w := a.viaKeeper(ctx, p, r, req)
+	if w == nil {
+		w, err = r.Provider.Open(ctx, req)
+	}
 	if err != nil {
+		a.afterwards = nil
 		return nil, err
 	}
 	opened := &world{w, p, r.Provider.Name, r.Provider.Near}

@@ -7,6 +7,8 @@ package backend
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/afield-dev/afield/pkg/remoteexec"
 	"github.com/afield-dev/afield/pkg/remotefs"
@@ -56,6 +58,10 @@ type Provider struct {
 	// Open makes the world. It may be lazy about the connection. Config has
 	// been checked against Schema and has its defaults.
 	Open func(ctx context.Context, req OpenRequest) (World, error)
+	// Keep says how the keeper may hold worlds of a request between commands; nil
+	// where nothing is gained by it, because no connection is made. It does no
+	// I/O.
+	Keep func(req OpenRequest) Keep
 	// Sandboxes gives the lifetime of the provider's worlds; nil where a
 	// provider has nothing to make or end. It makes no request.
 	Sandboxes func(ctx context.Context, req OpenRequest) (Sandboxes, error)
@@ -87,4 +93,29 @@ type OpenRequest struct {
 	Log *slog.Logger
 	// Trace counts round trips and bytes for --trace; may be nil.
 	Trace func(step string, roundTrips int, bytes int64)
+}
+
+// Keep is how the keeper may hold worlds of a provider (plugins.md 38 b).
+type Keep struct {
+	// Refused: each command has a world of its own that ends with it.
+	Refused bool
+	// Apart are values that tell worlds apart beside the provider's name, the
+	// config without its directory, and the secrets.
+	Apart []string
+	// AnyCwd: one world serves callers in any working directory.
+	AnyCwd bool
+}
+
+// Variables gives the values of variables of the caller as members of Keep.Apart.
+func (r OpenRequest) Variables(names ...string) []string {
+	values := make([]string, len(names))
+	for i, name := range names {
+		for _, entry := range slices.Backward(r.Environ) {
+			if key, value, _ := strings.Cut(entry, "="); key == name {
+				values[i] = value
+				break
+			}
+		}
+	}
+	return values
 }

@@ -46,6 +46,7 @@ type Conn struct {
 	window int
 	serve  Handler // nil on the caller's side
 	log    func(Log)
+	failed func(error) // may be nil
 
 	mu      sync.Mutex
 	streams map[uint32]*Stream
@@ -76,6 +77,9 @@ type Options struct {
 	Serve Handler
 	// Log takes the peer's LOG messages; may be nil. It must not wait.
 	Log func(Log)
+	// Failed is told the errors that calls end with on the serving side; may be
+	// nil. It must not wait.
+	Failed func(error)
 }
 
 // NewConn starts a connection on a duplex stream behind the start line, sends
@@ -90,7 +94,7 @@ func NewConn(rw io.ReadWriteCloser, o Options) *Conn {
 		h.MaxStreams = MaxStreams
 	}
 	c := &Conn{
-		rw: rw, out: newSender(rw), window: h.Window, serve: o.Serve, log: o.Log,
+		rw: rw, out: newSender(rw), window: h.Window, serve: o.Serve, log: o.Log, failed: o.Failed,
 		streams: map[uint32]*Stream{}, greeted: make(chan struct{}), closed: make(chan struct{}),
 	}
 	c.life, c.endAll = context.WithCancel(context.Background())

@@ -51,25 +51,42 @@ func (f *Files) WriteText(ctx context.Context, at remotefs.At, w remotefs.WriteR
 }
 
 // send copies content to the call's input and ends it. Content that cannot be
-// read cancels the call; a serving side that has ended it keeps its result.
+// read cancels the call; a serving side that has ended it keeps its result. A
+// call that has ended, or whose ctx has, is not held up by content that does not
+// come: the copy then ends with its next piece.
 func (f *Files) send(ctx context.Context, s *Stream, content io.Reader) (int64, error) {
 	stop := context.AfterFunc(ctx, func() { s.Cancel(); s.Writer(PortInput).Close() })
 	defer stop()
-	in := &source{Reader: content}
-	w := s.Writer(PortInput)
-	n, err := io.CopyBuffer(struct{ io.Writer }{w}, in, make([]byte, MaxData))
-	if in.err != nil && ctx.Err() == nil {
+	type copied struct {
+		n           int64
+		read, write error
+	}
+	done := make(chan copied, 1)
+	go func() {
+		in := &source{Reader: content}
+		n, err := io.CopyBuffer(struct{ io.Writer }{s.Writer(PortInput)}, in, make([]byte, MaxData))
+		done <- copied{n, in.err, err}
+	}()
+	var c copied
+	select {
+	case c = <-done:
+	case <-s.Ended():
+		return 0, nil
+	case <-ctx.Done():
+		return 0, nil
+	}
+	if c.read != nil && ctx.Err() == nil {
 		s.Cancel()
 		s.Result(ctx, nil)
-		return n, fault.Wrap(in.err, fault.FSIOError, "write", "", "cannot read the content to write: %s", in.err)
+		return c.n, fault.Wrap(c.read, fault.FSIOError, "write", "", "cannot read the content to write: %s", c.read)
 	}
-	if err == nil && ctx.Err() == nil {
-		err = w.Close()
+	if c.write == nil && ctx.Err() == nil {
+		c.write = s.Writer(PortInput).Close()
 	}
-	if err != nil && !errors.Is(err, io.ErrClosedPipe) {
-		return n, s.Result(ctx, nil)
+	if c.write != nil && !errors.Is(c.write, io.ErrClosedPipe) {
+		return c.n, s.Result(ctx, nil)
 	}
-	return n, nil
+	return c.n, nil
 }
 
 // source remembers that reading, not writing, has failed.

@@ -209,7 +209,11 @@ func (s *Stream) Finish(result any) error {
 // Fail ends the call with an error.
 func (s *Stream) Fail(err error) error {
 	b, _ := json.Marshal(map[string]any{"error": encodeError(err)})
-	return s.end(b)
+	sent := s.end(b)
+	if sent != errEnded && s.conn.failed != nil {
+		s.conn.failed(err)
+	}
+	return sent
 }
 
 // end sends END once and forgets the stream.

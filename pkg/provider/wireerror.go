@@ -57,7 +57,7 @@ func wireCode(code fault.Code) string {
 	if kind, ok := strings.CutPrefix(string(code), "EXEC_"); ok {
 		return strings.ReplaceAll(strings.ToLower(kind), "_", "-")
 	}
-	for _, prefix := range [...]string{"FS_", "SEARCH_", "BACKEND_", string(fault.Usage)} {
+	for _, prefix := range [...]string{"FS_", "SEARCH_", "BACKEND_", "PLUGIN_", string(fault.Usage)} {
 		if strings.HasPrefix(string(code), prefix) {
 			return string(code)
 		}

@@ -18,7 +18,8 @@ type Collected struct {
 	max       int64
 	blocks    [][]byte // a ring of max bytes; position p of the stream is at p % max
 	total     int64
-	sealed    bool // nothing is added any more
+	sealed    bool          // nothing is added any more
+	changed   chan struct{} // closed and renewed at each change; nil until somebody asks
 	spillPath string
 }
 
@@ -38,7 +39,8 @@ type TextChunk struct {
 	SpillPath  string
 }
 
-func newCollected(max int64) *Collected { return &Collected{max: max} }
+// NewCollected keeps the last max bytes of a stream that the caller fills.
+func NewCollected(max int64) *Collected { return &Collected{max: max} }
 
 // ReadFrom gives the bytes that are kept from offset on (CR-3).
 func (c *Collected) ReadFrom(offset int64) (Chunk, error) {
@@ -73,6 +75,32 @@ func (c *Collected) Total() int64 {
 	return c.total
 }
 
+// Changed gives a channel that is closed at the next change: bytes that are
+// added, or the end.
+func (c *Collected) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	return c.changed
+}
+
+// Sealed reports whether the stream has ended.
+func (c *Collected) Sealed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sealed
+}
+
+// wake tells those who wait for a change; c.mu is held.
+func (c *Collected) wake() {
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
 // chunk answers a read; c.mu is held.
 func (c *Collected) chunk(offset int64) Chunk {
 	first := max(0, c.total-c.max)
@@ -94,10 +122,11 @@ func (c *Collected) window(at int64) []byte {
 	return out
 }
 
-// append adds bytes at the end of the stream.
-func (c *Collected) append(p []byte) {
+// Append adds bytes at the end of the stream.
+func (c *Collected) Append(p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.wake()
 	for len(p) > 0 {
 		if skip := int64(len(p)) - c.max; skip > 0 && c.full() {
 			c.total += skip
@@ -134,11 +163,12 @@ func (c *Collected) setSpill(path string) {
 	c.spillPath = path
 }
 
-// seal marks the end of the stream (CR-9).
-func (c *Collected) seal() {
+// Seal marks the end of the stream (CR-9).
+func (c *Collected) Seal() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sealed = true
+	c.wake()
 }
 
 // report adds the facts of a sealed stream to r.

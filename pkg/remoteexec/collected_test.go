@@ -13,9 +13,9 @@ import (
 
 // pushed gives a stream of a cap that got these chunks.
 func pushed(max int64, chunks ...string) *Collected {
-	c := newCollected(max)
+	c := NewCollected(max)
 	for _, chunk := range chunks {
-		c.append([]byte(chunk))
+		c.Append([]byte(chunk))
 	}
 	return c
 }
@@ -36,9 +36,9 @@ func TestWindow(t *testing.T) {
 
 	c := pushed(10, "aaaaa")
 	read(t, c, 0, TextChunk{Text: "aaaaa", NextOffset: 5})
-	c.append([]byte("bbbbb"))
+	c.Append([]byte("bbbbb"))
 	read(t, c, 5, TextChunk{Text: "bbbbb", NextOffset: 10})
-	c.append([]byte(strings.Repeat("c", 20)))
+	c.Append([]byte(strings.Repeat("c", 20)))
 	read(t, c, 10, TextChunk{Text: "cccccccccc", NextOffset: 30, Lossy: true})
 
 	c = pushed(4, "ab", "cdef")
@@ -61,14 +61,14 @@ func TestNegativeOffset(t *testing.T) {
 func TestWindowAgainstModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, max := range []int64{1, 2, 7, blockSize - 1, blockSize, blockSize + 1, 3*blockSize + 5} {
-		c := newCollected(max)
+		c := NewCollected(max)
 		var all []byte
 		for range 60 {
 			chunk := make([]byte, random.IntN(blockSize))
 			for i := range chunk {
 				chunk[i] = byte(random.Uint32())
 			}
-			c.append(chunk)
+			c.Append(chunk)
 			all = append(all, chunk...)
 			at := int64(random.IntN(len(all) + 1))
 			got, _ := c.ReadFrom(at)
@@ -116,16 +116,16 @@ func TestWindowInsideCharacter(t *testing.T) {
 func TestDeltasConcatenate(t *testing.T) {
 	for _, text := range []string{"A€B😀é", "\xE2\x82\xE2\x82\xAC\xFF", "\xF0\x9F\x98\x80\x80", "€\xF0\x9F"} {
 		want, _ := decodeText([]byte(text), true)
-		c, at, got := newCollected(1000), int64(0), ""
+		c, at, got := NewCollected(1000), int64(0), ""
 		var d Decoder
 		streamed := ""
 		for i := range len(text) {
-			c.append([]byte{text[i]})
+			c.Append([]byte{text[i]})
 			chunk, _ := c.ReadText(at)
 			at, got = chunk.NextOffset, got+chunk.Text
 			streamed += d.Decode([]byte{text[i]}, i == len(text)-1)
 		}
-		c.seal()
+		c.Seal()
 		chunk, _ := c.ReadText(at)
 		equal(t, "polled", got+chunk.Text, want)
 		equal(t, "streamed", streamed, want)
@@ -135,10 +135,10 @@ func TestDeltasConcatenate(t *testing.T) {
 
 // spilling feeds chunks through a spill as a pump does.
 func spilling(s *spill, max int64, chunks ...string) *Collected {
-	c := newCollected(max)
+	c := NewCollected(max)
 	for _, chunk := range chunks {
 		s.add(c, []byte(chunk))
-		c.append([]byte(chunk))
+		c.Append([]byte(chunk))
 	}
 	return c
 }
@@ -169,7 +169,7 @@ func TestSpillBeyondItsCap(t *testing.T) {
 	c := spilling(s, 4, "abcd", "ef")
 	path := spillPath(c)
 	s.add(c, []byte("ghi"))
-	c.append([]byte("ghi"))
+	c.Append([]byte("ghi"))
 	equal(t, "path", spillPath(c), "")
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file stands: %v", err)

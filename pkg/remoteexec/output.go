@@ -35,7 +35,7 @@ func newOutput(spec Output, name string, dir *spillDir) *output {
 	o := &output{spec: spec, ended: make(chan struct{})}
 	switch spec.Mode {
 	case OutputCollect:
-		o.collected = newCollected(spec.MaxBytes)
+		o.collected = NewCollected(spec.MaxBytes)
 		if spec.SpillMax > 0 {
 			o.spill = newSpill(dir, name, spec.SpillMax)
 		}
@@ -97,7 +97,7 @@ func (o *output) collect() error {
 		if o.spill != nil {
 			o.spill.add(o.collected, p)
 		}
-		o.collected.append(p)
+		o.collected.Append(p)
 		return nil
 	})
 }
@@ -248,7 +248,7 @@ func (o *output) seal() StreamReport {
 	if o.spill != nil {
 		o.spill.end(o.collected, !r.Incomplete)
 	}
-	o.collected.seal()
+	o.collected.Seal()
 	return o.collected.report(r)
 }
 

@@ -41,6 +41,9 @@ func Provider() backend.Provider {
 		Open: func(ctx context.Context, req backend.OpenRequest) (backend.World, error) {
 			return Open(ctx, req)
 		},
+		Keep: func(req backend.OpenRequest) backend.Keep {
+			return backend.Keep{Refused: given(req.Config, "perCommand"), Apart: req.Variables("UPSTASH_BOX_BASE_URL", "HTTPS_PROXY", "https_proxy")}
+		},
 		Sandboxes: func(ctx context.Context, req backend.OpenRequest) (backend.Sandboxes, error) {
 			return openSandboxes(ctx, req)
 		},

@@ -37,6 +37,10 @@ func Provider() backend.Provider {
 		Open: func(ctx context.Context, req backend.OpenRequest) (backend.World, error) {
 			return Open(ctx, req)
 		},
+		Keep: func(req backend.OpenRequest) backend.Keep {
+			one, _ := req.Config["perCommand"].(bool)
+			return backend.Keep{Refused: one, Apart: req.Variables("HOME", "E2B_DOMAIN", "E2B_API_URL", "E2B_SANDBOX_URL", "E2B_DEBUG", "HTTPS_PROXY", "https_proxy")}
+		},
 		Sandboxes: func(ctx context.Context, req backend.OpenRequest) (backend.Sandboxes, error) {
 			return newSandboxes(ctx, req)
 		},

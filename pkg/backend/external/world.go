@@ -30,6 +30,10 @@ func Provider() backend.Provider {
 			{Key: "config", Kind: backend.KindMap, Items: &backend.Field{Kind: backend.KindAny}, Doc: "configuration for the provider"},
 			{Key: "startTimeoutMs", Kind: backend.KindInt, Default: int64(10000), Min: 1, Max: 60000, Doc: "limit for the program's start, in milliseconds"},
 		},
+		Keep: func(req backend.OpenRequest) backend.Keep {
+			names := append([]string{"HOME", "PATH", "AFIELD_DEPTH"}, words(req.Config["env"])...)
+			return backend.Keep{Apart: append(req.Variables(names...), req.HostDir)}
+		},
 		Open: func(ctx context.Context, req backend.OpenRequest) (backend.World, error) { return Open(ctx, req) },
 	}
 }

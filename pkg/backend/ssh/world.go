@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,20 @@ func Provider() backend.Provider {
 			}
 			return w, nil
 		},
+		Keep: keep,
 	}
+}
+
+// keep: the user's configuration, the agent and the directory of relative paths
+// decide which login it is; the working directory does not.
+func keep(req backend.OpenRequest) backend.Keep {
+	k := backend.Keep{Apart: req.Variables("HOME", "SSH_AUTH_SOCK", "PATH"), AnyCwd: true}
+	for _, key := range []string{"configFile", "identityFile", "certificateFile", "knownHostsFile"} {
+		if f := config(req.Config).text(key); f != "" && !path.IsAbs(f) {
+			k.Apart = append(k.Apart, req.HostDir)
+		}
+	}
+	return k
 }
 
 // schema are the keys of a row (design.md 4.21).

@@ -1,4 +1,4 @@
-package cmd
+package keeper
 
 import (
 	"net"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownPeer reports whether the other end of a socket is a process of this user.
-func ownPeer(c *net.UnixConn) bool {
+// OwnPeer reports whether the other end of a socket is a process of this user.
+func OwnPeer(c *net.UnixConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return false
