@@ -60,6 +60,8 @@ var forbidden = []struct{ from, imports, why string }{
 	{"pkg/remotefs", "pkg/remoteexec", "the contracts stand side by side"},
 	{"pkg/remoteexec", "pkg/backend", "the contract knows no backend"},
 	{"pkg/remoteexec", "pkg/remotefs", "the contracts stand side by side"},
+	{"pkg/tree", "pkg/backend", "trees work on the contracts, whatever is behind them"},
+	{"pkg/tree", "pkg/profile", "trees work on the contracts, whatever is behind them"},
 	{"pkg/mount", "pkg/backend", "mount works on a remotefs.FS, whatever is behind it"},
 	{"pkg/mount", "pkg/profile", "mount works on a remotefs.FS, whatever is behind it"},
 	{"pkg/profile", "pkg/mount", "profiles know no command layer"},

@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// tree is the whole command tree.
-func tree() *cobra.Command {
+// generatedTree is the whole command tree.
+func generatedTree() *cobra.Command {
 	return newRoot(&app{Streams: &Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}, []string{"docs"})
 }
 
 // What is generated is what the commands say now.
 func TestGeneratedFilesAreFresh(t *testing.T) {
-	files, err := documents(tree())
+	files, err := documents(generatedTree())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 
 // Each flag that takes a value says its default, or that it has none to say.
 func TestEveryFlagSaysItsDefault(t *testing.T) {
-	for _, c := range documented(tree()) {
+	for _, c := range documented(generatedTree()) {
 		check := func(f *pflag.Flag) {
 			said := !isZero(f.DefValue) || f.Value.Type() == "bool" || f.Value.Type() == "count"
 			for _, word := range []string{"default", "required", "repeatable"} {
@@ -59,7 +59,7 @@ func TestEveryFlagSaysItsDefault(t *testing.T) {
 
 // Each command explains itself and refuses arguments it does not know.
 func TestEveryCommandChecksItsArguments(t *testing.T) {
-	for _, c := range documented(tree()) {
+	for _, c := range documented(generatedTree()) {
 		if c.Short == "" {
 			t.Errorf("%s has no short text", c.CommandPath())
 		}

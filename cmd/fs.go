@@ -15,7 +15,9 @@ func newFS(a *app) *cobra.Command {
 	return newGroup("fs", "Read and change files in the world",
 		newFSRead(a), newFSView(a), newFSWrite(a), newFSEdit(a),
 		newFSStat(a), newFSLstat(a), newFSLs(a),
-		newFSResolve(a), newFSPath(a), newFSURL(a), newFSContains(a))
+		newFSResolve(a), newFSPath(a), newFSURL(a), newFSContains(a),
+		newFSMkdir(a), newFSRm(a), newFSMv(a), newFSCp(a), newFSChmod(a), newFSLn(a), newFSTouch(a),
+		newFSDu(a), newFSTree(a))
 }
 
 // withFiles opens the world, hands its files to f, and closes it.

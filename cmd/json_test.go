@@ -41,6 +41,16 @@ var jsonCommands = []struct {
 	{args: "fs ls", fields: targetFields + "entries entries[].name entries[].nameBase64 entries[].size " +
 		"entries[].target entries[].target.displayPath entries[].target.key entries[].target.processPath " +
 		"entries[].target.url entries[].type entries[].version"},
+	{args: "fs mkdir made", fields: targetFields + "created"},
+	{args: "fs touch made/f", fields: targetFields + "created"},
+	{args: "fs ln -s f made/l", fields: targetFields + "linkTarget"},
+	{args: "fs chmod 0644 made/f", fields: targetFields + "mode"},
+	{args: "fs cp -r made copied", fields: movedFields},
+	{args: "fs mv copied moved", fields: movedFields},
+	{args: "fs du made", fields: targetFields + "bytes directories files links others unreadable"},
+	{args: "fs tree made", fields: targetFields + "entries entries[].linkTarget entries[].mode entries[].mtime " +
+		"entries[].path entries[].pathBase64 entries[].size entries[].type unreadable"},
+	{args: "fs rm -r moved", fields: targetFields + "bytes dryRun entries type"},
 	{args: "fs resolve a.txt", fields: "displayPath key processPath url"},
 	{args: "fs path a.txt", fields: "path"},
 	{args: "fs url a.txt", fields: "url"},
@@ -79,6 +89,7 @@ var jsonCommands = []struct {
 }
 
 const (
+	movedFields  = targetFields + "dryRun from from.displayPath from.key from.processPath from.url replaced type"
 	streamFields = "base64 bytes incomplete spillPath spillWorld text truncated"
 	errorFields  = "error.backend error.code error.exit error.hint error.message error.op error.path error.retryable"
 )

@@ -39,6 +39,7 @@ const (
 	Link          Kind = "link" // a no-replace link failed, and nothing has the name
 	NotExecutable Kind = "notexecutable"
 	Moved         Kind = "moved" // the login's home is another than Call.Home
+	Guard         Kind = "guard" // it is or holds the root or home directory
 	Sys           Kind = "sys"
 )
 
@@ -83,6 +84,8 @@ func errnoOf(text string) error {
 		{"No such file or directory", syscall.ENOENT},
 		{"Not a directory", syscall.ENOTDIR},
 		{"Is a directory", syscall.EISDIR},
+		{"Directory not empty", syscall.ENOTEMPTY},
+		{"cannot overwrite directory", syscall.EISDIR},
 		{"No space left on device", syscall.ENOSPC},
 		{"Disk quota exceeded", syscall.EDQUOT},
 		{"Read-only file system", syscall.EROFS},

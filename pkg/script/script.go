@@ -63,6 +63,10 @@ func heads(name string) []string {
 		return []string{"lib", "files"}
 	case "store":
 		return []string{"lib", "files", "stage", "trailer"}
+	case "move", "copy":
+		return []string{"lib", "place"}
+	case "remove", "walk", "send", "receive":
+		return []string{"lib", "files"}
 	case "write", "upload", "publish":
 		return []string{"lib", "files", "stage"}
 	case "members", "kill", "end", "quiet":

@@ -35,8 +35,11 @@ func (d *Driver) named(st *syscall.Stat_t) *remotefs.Info {
 	return in
 }
 
-func kind(st *syscall.Stat_t) remotefs.Type {
-	switch st.Mode & syscall.S_IFMT {
+func kind(st *syscall.Stat_t) remotefs.Type { return kindOfMode(uint32(st.Mode)) }
+
+// kindOfMode gives the type that a mode tells.
+func kindOfMode(mode uint32) remotefs.Type {
+	switch mode & syscall.S_IFMT {
 	case syscall.S_IFREG:
 		return remotefs.TypeFile
 	case syscall.S_IFDIR:
