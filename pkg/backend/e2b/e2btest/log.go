@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,6 +18,8 @@ type Entry struct {
 	// Body is that of a unary or Start request: what the platform logs.
 	Body  []byte
 	Start time.Time
+	// End is when the answer was complete; zero while it is not.
+	End time.Time
 }
 
 // Log gives the requests so far in order of arrival.
@@ -28,6 +31,20 @@ func (s *Server) Log() []Entry {
 		out[i] = *e
 	}
 	return out
+}
+
+// Sequence gives how many of the requests waited for one another: the longest
+// chain of which each began after the one before had its answer.
+func Sequence(log []Entry) int {
+	log = slices.Clone(log)
+	slices.SortFunc(log, func(a, b Entry) int { return a.End.Compare(b.End) })
+	n, last := 0, time.Time{}
+	for _, e := range log {
+		if !e.End.IsZero() && e.Start.After(last) {
+			n, last = n+1, e.End
+		}
+	}
+	return n
 }
 
 // ResetLog forgets the requests so far.
@@ -83,6 +100,11 @@ func (s *Server) watched(plane string, next http.Handler) http.Handler {
 		if held != nil {
 			held.enter(e.Method)
 		}
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			e.End = time.Now()
+		}()
 		rule.apply(w, r, next)
 	})
 }
