@@ -66,7 +66,8 @@ func (d *Driver) stat(ctx context.Context, ref remotefs.Ref) (string, *wire.Entr
 	return l.key, e, err
 }
 
-// Lstat does not follow the last component.
+// Lstat does not follow the last component: one round trip, and one more for the
+// text of a link.
 func (d *Driver) Lstat(ctx context.Context, p string) (string, *remotefs.Info, error) {
 	if p == "/" {
 		return d.Stat(ctx, remotefs.Ref{Path: p})
@@ -84,7 +85,21 @@ func (d *Driver) Lstat(ctx context.Context, p string) (string, *remotefs.Info, e
 	if e == nil {
 		return key, nil, nil
 	}
-	return key, linkInfo(key, e), nil
+	in := linkInfo(key, e)
+	if e.IsLink() {
+		in.LinkTarget = d.readlink(ctx, key)
+	}
+	return key, in, nil
+}
+
+// readlink gives the text of a link, "" if it cannot be told. The daemon tells
+// only where a link leads in the end, so it takes a process.
+func (d *Driver) readlink(ctx context.Context, p string) string {
+	r, err := d.session.run(ctx, "readlink", "-n", "--", p)
+	if err != nil || !r.end.Exited || r.end.ExitCode != 0 {
+		return ""
+	}
+	return string(r.stdout)
 }
 
 // entry looks at one path; absent, also below something that is no directory:

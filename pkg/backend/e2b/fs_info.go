@@ -41,8 +41,7 @@ func infoOf(key string, e *wire.EntryInfo) *remotefs.Info {
 	return in
 }
 
-// linkInfo gives the facts of a name itself. The text of a link is not told,
-// only its length.
+// linkInfo gives the facts of a name itself, of a link without its text.
 func linkInfo(key string, e *wire.EntryInfo) *remotefs.Info {
 	in := infoOf(key, e)
 	if e.IsLink() {

@@ -69,7 +69,7 @@ func TestQuirkGroups(t *testing.T) {
 	s := newService(t, e2btest.Options{})
 	w, dir := s.inSandbox(t, s.Start(time.Hour))
 	h, err := w.Processes().Spawn(t.Context(), remoteexec.Spec{
-		Argv: []string{"/bin/sh", "-c", `read -r line < /proc/self/stat; echo up; sleep 600 & sleep 600`}, Cwd: dir, Grace: time.Second,
+		Argv: []string{"/bin/sh", "-c", `sleep 600 & sleep 600 & echo up; wait`}, Cwd: dir, Grace: time.Second,
 		Stdout: remoteexec.Output{Mode: remoteexec.OutputPipe}, Stderr: remoteexec.Output{Mode: remoteexec.OutputCollect, MaxBytes: 100},
 	})
 	if err != nil {
