@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/afield-dev/afield/cmd"
+	_ "github.com/afield-dev/afield/pkg/hugepage" // the heap, before the other initialisers touch it
 )
 
 func main() {

@@ -39,17 +39,9 @@ type app struct {
 func Main(args []string, s *Streams) int { return (&app{Streams: s}).main(args) }
 
 func (a *app) main(args []string) int {
-	sig := catchSignals(context.Background())
-	defer sig.stop()
-	a.signals = sig
 	root := newRoot(a, args)
 	root.SetArgs(args)
-	c, err := root.ExecuteContextC(sig.ctx)
-	if sig.ctx.Err() == nil {
-		for _, f := range a.afterwards {
-			f()
-		}
-	}
+	c, err := root.ExecuteContextC(context.Background())
 	if !a.started {
 		a.flags.json = a.flags.json || asksJSON(args)
 	}
@@ -106,8 +98,25 @@ func usage(format string, args ...any) *fault.Error {
 }
 
 // run wraps the function of a command: what fails before it is usage, and its
-// context ends with the deadline of --timeout.
+// context ends with the deadline of --timeout or by a signal.
 func (a *app) run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return a.plain(func(ctx context.Context, args []string) error {
+		a.signals = catchSignals(ctx)
+		defer a.signals.stop()
+		err := f(a.signals.ctx, args)
+		if a.signals.ctx.Err() == nil {
+			for _, then := range a.afterwards {
+				then()
+			}
+		}
+		return err
+	})
+}
+
+// plain is run for a command that prints what is at hand and may be ended at
+// any point: signals do what they do to any program, which saves a tenth of the
+// start-up time.
+func (a *app) plain(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		if err := a.checkArguments(c, args); err != nil {
 			return err

@@ -42,7 +42,7 @@ func newCompletion(a *app) *cobra.Command {
 			Use:   s.name,
 			Short: "Print the completion script of " + s.name,
 			Args:  none,
-			RunE: a.run(func(context.Context, []string) error {
+			RunE: a.plain(func(context.Context, []string) error {
 				return runCompletion(c.Root(), a.Out, s)
 			}),
 		})

@@ -32,7 +32,7 @@ func newVersion(a *app) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  none,
-		RunE:  a.run(func(context.Context, []string) error { return runVersion(a) }),
+		RunE:  a.plain(func(context.Context, []string) error { return runVersion(a) }),
 	}
 }
 
