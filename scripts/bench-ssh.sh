@@ -2,6 +2,10 @@
 # The ssh rows of the performance budget, against OpenSSH's own client with the
 # same key and no multiplexing: on loopback, and through a proxy that adds 50 ms
 # each way. Run by bench.sh, as root, since it starts a server of its own.
+#
+#	scripts/bench.sh ssh [small|bulk|output|trips]...
+#
+# N is the number of pairs of small runs, MIB the size of bulk ones.
 set -euo pipefail
 n=${N:-9}
 port=$((20000 + RANDOM % 20000))
@@ -45,22 +49,47 @@ done
 echo hello > "$WORK/home/small"
 mkdir "$WORK/home/many"
 (cd "$WORK/home/many" && seq 2000 | xargs touch)
-head -c 256M /dev/urandom > "$WORK/home/big"
 
-for host in near far; do
-  ssh="ssh -F $WORK/config $host" af="afield --profile-file $WORK/$host.yaml"
-  $ssh true; $af exec -n -- true
-  echo "== $host"
-  measure -n "$n" -sh "fs read, small" "near <= 1.1, far <= peer + 200 ms" "$ssh cat small >/dev/null" "$af fs read small >/dev/null"
-  measure -n "$n" -sh "exec true" "<= peer + 20 ms" "$ssh true" "$af exec -n -- true"
-  measure -n 3 -sh "list of 2000" "far <= 0.2" "echo ls -l many | sftp -b - -F $WORK/config $host >/dev/null" "$af fs ls many >/dev/null"
-  measure -n 3 -sh -speed "read 256 MiB" "near >= 0.8, far >= 0.9" "$ssh cat big >/dev/null" "$af fs read --bytes --max-bytes 300000000 big >/dev/null"
-  measure -n 3 -sh -speed "write 256 MiB" "near >= 0.8, far >= 0.9" "$ssh 'cat > out' < $WORK/home/big" "$af fs write --bytes out < $WORK/home/big >/dev/null"
-  echo "round trips:"
-  for op in "fs stat small" "fs read small" "fs ls many" "fs write --content x new" "fs edit new --old x --new y"; do
-    printf '  %-28s' "$op"
-    $af --trace $op 2>&1 >/dev/null | grep -v 'trace: connect' | grep -o 'trace: .* bytes' | sed 's/trace: //; s/ bytes//' | tr '\n' ';'
-    echo
-    [ "$op" != "fs edit new --old x --new y" ] || $af exec -n -- rm new
+# ours and peer reach the host that $host names.
+ours() { echo "afield --profile-file $WORK/$host.yaml $*"; }
+peer() { echo "ssh -F $WORK/config $host $*"; }
+
+small() {
+  for host in near far; do
+    measure -n "$n" -sh "$host: fs read, small" "near <= 1.1, far <= peer + 200 ms" "$(peer cat "$WORK/home/small") >/dev/null" "$(ours fs read small) >/dev/null"
+    measure -n "$n" -sh "$host: exec true" "<= peer + 20 ms" "$(peer true)" "$(ours exec -n -- true)"
+    measure -n 3 -sh "$host: list of 2000" "far <= 0.2" "echo ls -l $WORK/home/many | sftp -b - -F $WORK/config $host >/dev/null" "$(ours fs ls many) >/dev/null"
   done
-done
+}
+
+# The login of the peer begins elsewhere, so its paths are absolute.
+# Text, because fs read proves that it is; it does not compress.
+bulk() {
+  mib=${MIB:-256}
+  head -c $((mib * 768 * 1024)) /dev/urandom | base64 -w 0 > "$WORK/home/big"
+  for host in near far; do
+    measure -n 2 -sh -speed "$host: read $mib MiB" "near >= 0.8, far >= 0.9" "$(peer cat "$WORK/home/big") >/dev/null" "$(ours fs read big) >/dev/null"
+    measure -n 2 -sh -speed "$host: write $mib MiB" "near >= 0.8, far >= 0.9" "$(peer "'cat > $WORK/home/out'") < $WORK/home/big" "$(ours fs write out) < $WORK/home/big >/dev/null"
+  done
+}
+
+output() {
+  host=near
+  measure -n 1 -sh -speed "$host: 1 GiB of output" "peak <= 64 MiB" "$(peer head -c 1G /dev/zero) >/dev/null" "$(ours exec -n -- head -c 1G /dev/zero) >/dev/null"
+}
+
+# After the login, opening the channel included.
+trips() {
+  host=near
+  for op in "fs stat small" "fs read small" "fs ls many" "fs write --if-absent --content x new" \
+    "fs write --if-version VERSION --content y new" "fs edit new --old y --new z" "exec -n -- true" "which sh"; do
+    version=$(sh -c "$(ours fs stat --json new) 2>/dev/null" | sed -n 's/.*"version":"\([^"]*\)".*/\1/p') || true
+    printf '%-46s' "$op"
+    sh -c "$(ours --trace "${op/VERSION/$version}") 2>&1 >/dev/null" | awk -F '[ =]' '
+      / trace: / && !/ connect / { for (i = 1; i < NF; i++) if ($i == "round-trips") { n += $(i + 1); list = list " " $3 } }
+      END { print n " round trips:" list }'
+  done
+}
+
+sh -c "ssh -F $WORK/config far true; $(host=near; ours exec -n -- true); $(host=far; ours exec -n -- true)"
+for part in ${*:-trips small output bulk}; do $part; done

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	xssh "golang.org/x/crypto/ssh"
@@ -18,15 +19,25 @@ import (
 	"github.com/afield-dev/afield/pkg/remoteexec"
 )
 
+// accounts is held while the accounts of the machine are changed: useradd does not
+// wait for another one.
+var accounts sync.Mutex
+
 // login makes a user of the machine for the time of the test.
 func login(t testing.TB, shell, password string) (name, home string) {
 	t.Helper()
 	home = tempDir(t)
 	name = "af" + strings.ToLower(home[len(home)-8:])
+	accounts.Lock()
+	defer accounts.Unlock()
 	if out, err := exec.Command("useradd", "-M", "-d", home, "-s", shell, name).CombinedOutput(); err != nil {
 		t.Fatalf("useradd: %v: %s", err, out)
 	}
-	t.Cleanup(func() { exec.Command("userdel", name).Run() })
+	t.Cleanup(func() {
+		accounts.Lock()
+		defer accounts.Unlock()
+		exec.Command("userdel", name).Run()
+	})
 	if password == "" {
 		password = "unguessable-" + home
 	}
@@ -75,6 +86,7 @@ func fails(t *testing.T, row map[string]any, code fault.Code, words ...string) *
 
 // Keys: with a passphrase, from an agent, with a certificate.
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	dir := t.TempDir()
 	locked := newKey(t, dir+"/locked", "hunter2")
@@ -138,6 +150,7 @@ func startAgent(t *testing.T, file string) string {
 
 // A certificate lets in whose key is in no list.
 func TestCertificate(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -161,6 +174,7 @@ func TestCertificate(t *testing.T) {
 
 // A password comes from a secret, and nobody is asked.
 func TestPassword(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, "PasswordAuthentication yes")
 	user, _ := login(t, "/bin/sh", "hunter2")
 	row := func(password any) map[string]any {
@@ -174,6 +188,7 @@ func TestPassword(t *testing.T) {
 // An unknown key is an error with the line that makes it known; a changed one is
 // always an error (design.md 4.9).
 func TestHostKeys(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	known := t.TempDir() + "/sub/known_hosts"
 	strict := s.row(map[string]any{"knownHostsFile": known, "hostKey": "strict"})
@@ -196,6 +211,7 @@ func TestHostKeys(t *testing.T) {
 // The user's configuration counts, as `ssh -G` reads it: alias, jump hosts in
 // their order, proxy command, key.
 func TestUserConfiguration(t *testing.T) {
+	t.Parallel()
 	s, gate := startServer(t), startServer(t)
 	known := t.TempDir() + "/known"
 	a, _ := os.ReadFile(s.Known)

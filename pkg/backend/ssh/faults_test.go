@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 
 // Hosts that cannot be reached say why, each with its code.
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	fails(t, s.row(map[string]any{"host": "no-such-host.invalid"}), fault.BackendUnreachable, "does not resolve")
 	fails(t, s.row(map[string]any{"port": int64(freePort(t))}), fault.BackendUnreachable, "refuses")
@@ -37,6 +39,7 @@ func TestUnreachable(t *testing.T) {
 // One session at a time, or none: all works over more connections, or the error
 // says so.
 func TestMaxSessions(t *testing.T) {
+	t.Parallel()
 	w := startServer(t, "MaxSessions 1").mustOpen(t, nil)
 	var wg sync.WaitGroup
 	for i := range 4 {
@@ -70,11 +73,20 @@ func TestManyAtOnce(t *testing.T) {
 // Any login shell carries arguments and values unchanged, and the noise of its
 // profile is not seen (C17, C213 to C215).
 func TestLoginShells(t *testing.T) {
+	t.Parallel()
 	args := []string{"", "a b", "c\nd", `"`, "'", `\`, "*", "`id`", "$(id)", "é€😀", "!x", "~", " ", "\t", "x\n"}
 	want := "[" + strings.Join(args, "][") + "]"
-	for _, shell := range []string{"bash", "dash", "zsh", "fish", "csh", "tcsh", "mksh", "rbash"} {
+	for _, shell := range []string{"bash", "dash", "zsh", "fish", "csh", "tcsh", "mksh", "rbash", "busybox"} {
 		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
 			path := requireShell(t, shell)
+			if shell == "busybox" { // a shell by its name
+				ash := tempDir(t) + "/ash"
+				if err := os.Symlink(path, ash); err != nil {
+					t.Fatal(err)
+				}
+				path = ash
+			}
 			user, home := login(t, path, "")
 			own := startServer(t, "SetEnv HOME="+home)
 			for _, file := range []string{".bashrc", ".zshenv", ".cshrc", ".config/fish/config.fish"} {
@@ -115,49 +127,9 @@ func requireShell(t *testing.T, name string) string {
 	return ""
 }
 
-// A host that allows nothing but SFTP has files with weak versions, and says of
-// processes that it has none.
-func TestSFTPOnly(t *testing.T) {
-	w := startServer(t, "ForceCommand internal-sftp").mustOpen(t, nil)
-	if !w.FileDriver().Facts().WeakVersions {
-		t.Error("the weakness of the versions is not said")
-	}
-	dir, fs := tempDir(t), w.Files()
-	at := remotefs.AtPath(dir+"/a/b", "")
-	put := func(content string, intent remotefs.Intent, version string) (remotefs.WriteOutcome, error) {
-		return fs.WriteText(t.Context(), at, remotefs.WriteRequest{Content: strings.NewReader(content), Size: int64(len(content)),
-			Intent: intent, Version: version, Mode: -1})
-	}
-	out, err := put("one\n", remotefs.IntentCreate, "")
-	if err != nil {
-		t.Fatalf("create: %v", err)
-	}
-	if _, err := put("two\n", remotefs.IntentCreate, ""); !fault.Is(err, fault.FSNotObserved) {
-		t.Errorf("create again: %v", err)
-	}
-	if _, err := put("longer\n", remotefs.IntentReplace, out.Version); err != nil {
-		t.Errorf("replace: %v", err)
-	}
-	if _, err := put("x", remotefs.IntentReplace, out.Version); !fault.Is(err, fault.FSStaleVersion) {
-		t.Errorf("stale: %v", err)
-	}
-	if text, err := fs.ReadText(t.Context(), at); err != nil || text.Text != "longer\n" {
-		t.Errorf("read: %+v, %v", text, err)
-	}
-	os.Symlink("a/b", dir+"/l")
-	if _, entries, err := fs.ListDir(t.Context(), remotefs.AtPath(dir, "")); err != nil || len(entries) != 2 || entries[1].Target.Key != dir+"/a/b" {
-		t.Errorf("list: %+v, %v", entries, err)
-	}
-	if _, _, _, err := run(t, w.Processes(), remoteexec.Spec{Argv: []string{"true"}}); !fault.Is(err, fault.BackendUnsupported) {
-		t.Errorf("exec: %v", err)
-	}
-	if left, _ := filepath.Glob(dir + "/a/.afield-*"); left != nil {
-		t.Errorf("left: %q", left)
-	}
-}
-
 // A login that runs nothing at all says what to try.
 func TestNoShellAndNoSFTP(t *testing.T) {
+	t.Parallel()
 	s := startServer(t, "ForceCommand echo This account is closed; exit 1", "Subsystem none /bin/false")
 	fails(t, s.row(nil), fault.BackendUnsupported, "ssh 127.0.0.1 true")
 }
@@ -165,6 +137,7 @@ func TestNoShellAndNoSFTP(t *testing.T) {
 // When the connection is lost, that is what is said, and the program dies (C158,
 // C209).
 func TestLostConnection(t *testing.T) {
+	t.Parallel()
 	w := startServer(t).mustOpen(t, nil)
 	dir := tempDir(t)
 	h, err := w.Processes().Spawn(t.Context(), remoteexec.Spec{
@@ -184,21 +157,27 @@ func TestLostConnection(t *testing.T) {
 	if _, err := h.Wait(ctx); !fault.Is(err, fault.ExecTransportLost) {
 		t.Errorf("wait: %v", err)
 	}
-	for ctx.Err() == nil {
-		if _, err := os.Stat("/proc/" + strings.TrimSpace(string(pid))); err != nil {
+	awaitGone(t, strings.TrimSpace(string(pid)))
+}
+
+// awaitGone waits until a process of this machine has ended.
+func awaitGone(t *testing.T, pid string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat("/proc/" + pid); err != nil {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	t.Errorf("process %s lives", pid)
 }
 
 // A peer that goes silent is lost after the limit, not waited for.
 func TestSilentPeer(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	p := startProxy(t, s.Port)
 	write(t, s.Known, strings.Replace(readFile(t, s.Known), fmt.Sprint(s.Port), fmt.Sprint(p.port()), 1))
-	w := s.mustOpen(t, map[string]any{"port": int64(p.port()), "deadPeerMs": int64(600), "keepaliveMs": int64(100), "connectTimeoutMs": int64(3000)})
+	w := s.mustOpen(t, map[string]any{"port": int64(p.port()), "deadPeerMs": int64(2000), "keepaliveMs": int64(300), "connectTimeoutMs": int64(3000)})
 	h, err := w.Processes().Spawn(t.Context(), remoteexec.Spec{Argv: []string{"sleep", "600"}, Cwd: "/", Grace: time.Second,
 		Stdout: remoteexec.Output{Mode: remoteexec.OutputCollect, MaxBytes: 1}, Stderr: remoteexec.Output{Mode: remoteexec.OutputCollect, MaxBytes: 1}})
 	if err != nil {
@@ -295,6 +274,7 @@ func (p *proxy) copy(to, from net.Conn, count bool) {
 // A connection cut at any step of a write leaves the old content or the new one,
 // whole, and says unknown where it cannot decide (case 187, S-13).
 func TestWriteCutAtEveryStep(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	p := startProxy(t, s.Port)
 	write(t, s.Known, strings.Replace(readFile(t, s.Known), fmt.Sprint(s.Port), fmt.Sprint(p.port()), 1))
@@ -338,4 +318,101 @@ func TestWriteCutAtEveryStep(t *testing.T) {
 			t.Fatalf("left: %q", left)
 		}
 	}
+}
+
+// A login whose home directory is missing works with absolute paths, and says
+// what is missing of others.
+func TestHomeMissing(t *testing.T) {
+	t.Parallel()
+	w := startServer(t, "SetEnv HOME=/nonexistent/home").mustOpen(t, nil)
+	dir := tempDir(t)
+	write(t, dir+"/f", "here")
+	if text, err := w.Files().ReadText(t.Context(), remotefs.AtPath(dir+"/f", "")); err != nil || text.Text != "here" {
+		t.Errorf("absolute: %+v, %v", text, err)
+	}
+	if _, err := w.Files().ReadText(t.Context(), remotefs.AtPath("f", "")); !fault.Is(err, fault.FSNotFound) {
+		t.Errorf("relative: %v", err)
+	}
+	cwd, _ := w.Cwd(t.Context())
+	_, _, _, err := run(t, w.Processes(), remoteexec.Spec{Argv: []string{"true"}, Cwd: cwd})
+	if !fault.Is(err, fault.ExecCwdMissing) || !strings.Contains(err.Error(), "/nonexistent/home") {
+		t.Errorf("exec: %v", err)
+	}
+}
+
+// A login shell that ends at once leaves the files, by SFTP; of programs it is
+// said what the shell printed.
+func TestLoginShellThatExits(t *testing.T) {
+	t.Parallel()
+	user, home := login(t, "/usr/sbin/nologin", "")
+	w := startServer(t, "SetEnv HOME="+home).mustOpen(t, map[string]any{"user": user})
+	write(t, home+"/f", "here")
+	os.Chmod(home+"/f", 0o644)
+	if text, err := w.Files().ReadText(t.Context(), remotefs.AtPath(home+"/f", "")); err != nil || text.Text != "here" {
+		t.Errorf("read: %+v, %v", text, err)
+	}
+	_, _, _, err := run(t, w.Processes(), remoteexec.Spec{Argv: []string{"true"}})
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Code != fault.BackendUnsupported || !strings.Contains(f.Message, "no shell") || f.Hint == "" || strings.Contains(f.Message, "\n") {
+		t.Errorf("exec: %v", err)
+	}
+}
+
+// A host without the SFTP subsystem lacks nothing as long as it has a shell.
+func TestNoSFTP(t *testing.T) {
+	t.Parallel()
+	w := startServer(t, "Subsystem none /bin/false").mustOpen(t, nil)
+	dir := tempDir(t)
+	if _, err := w.Files().WriteText(t.Context(), remotefs.AtPath(dir+"/f", ""), remotefs.WriteRequest{
+		Content: strings.NewReader("x"), Size: 1, Mode: -1}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that closes a session or the connection under a program: that is said,
+// and is no exit code (RS-7).
+func TestServerCloses(t *testing.T) {
+	t.Parallel()
+	w := startServer(t, "ChannelTimeout session:*=1").mustOpen(t, nil)
+	_, _, _, err := run(t, w.Processes(), remoteexec.Spec{Argv: []string{"sleep", "600"}})
+	if !fault.Is(err, fault.ExecTransportLost) || !strings.Contains(err.Error(), "closed by the server") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A full disk is an error of its own; the old content stays, and nothing else.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	for name, lines := range map[string][]string{"shell": nil, "sftp": {sftpOnly}} {
+		t.Run(name, func(t *testing.T) {
+			w := startServer(t, lines...).mustOpen(t, nil)
+			dir := tempDir(t)
+			if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+				if os.Getenv("AFIELD_TEST_REQUIRE") != "" {
+					t.Fatalf("mounting is required: %v", err)
+				}
+				t.Skipf("SKIPPED: needs mounting: %v", err)
+			}
+			t.Cleanup(func() { syscall.Unmount(dir, 0) })
+			write(t, dir+"/f", "old")
+			content := strings.Repeat("x", 1<<20)
+			_, err := w.Files().WriteText(t.Context(), remotefs.AtPath(dir+"/f", ""), remotefs.WriteRequest{
+				Content: strings.NewReader(content), Size: int64(len(content)), Mode: -1})
+			if !fault.Is(err, fault.FSIOError) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v", err)
+			}
+			if name == "shell" && !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("the disk is not named: %v", err)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != 1 || readFile(t, dir+"/f") != "old" {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// What is reserved says so before anything is dialled.
+func TestRemoteProgramIsRefused(t *testing.T) {
+	t.Parallel()
+	fails(t, map[string]any{"host": "unused.invalid", "remoteProgram": "/opt/afield"}, fault.BackendUnsupported, "remoteProgram")
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -92,14 +93,19 @@ func firstLine(text string, err error) string {
 // all configuration files. It is not stable where the configuration itself runs
 // programs or looks at the network or the environment.
 func (r request) digest() (sum string, stable bool) {
-	d := digester{Hash: sha256.New(), home: r.home, stable: true}
-	if fi, err := os.Stat(r.program); err == nil {
-		fmt.Fprintln(d, r.program, fi.Size(), fi.ModTime().UnixNano(), os.Getuid())
+	me, err := user.LookupId(strconv.Itoa(os.Getuid())) // OpenSSH does not look at HOME
+	if err != nil {
+		return "", false
 	}
+	d := digester{Hash: sha256.New(), home: me.HomeDir, stable: true}
+	if fi, err := os.Stat(r.program); err == nil {
+		fmt.Fprintln(d, r.program, fi.Size(), fi.ModTime().UnixNano(), me.Uid)
+	}
+	own := filepath.Join(me.HomeDir, ".ssh")
 	if r.configFile != "" {
-		d.file(r.configFile, filepath.Join(r.home, ".ssh"), 0)
+		d.file(r.configFile, own, 0)
 	} else {
-		d.file(filepath.Join(r.home, ".ssh/config"), filepath.Join(r.home, ".ssh"), 0)
+		d.file(filepath.Join(own, "config"), own, 0)
 		d.file("/etc/ssh/ssh_config", "/etc/ssh", 0)
 	}
 	return hex.EncodeToString(d.Sum(nil)), d.stable

@@ -86,7 +86,7 @@ func ignoredKeywords() map[string]string {
 
 // apply puts the user's configuration into s.
 func (s *Settings) apply(c userConfig, home string) error {
-	s.Host = first(c.first("hostname"), s.Alias)
+	s.Host = strings.NewReplacer("%%", "%", "%h", s.Alias).Replace(first(c.first("hostname"), s.Alias))
 	s.User = first(c.first("user"), s.User)
 	port, err := strconv.Atoi(first(c.first("port"), "22"))
 	if err != nil || port < 1 || port > 65535 {

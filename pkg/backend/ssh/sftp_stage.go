@@ -30,7 +30,7 @@ func (d *sftpFiles) Stage(ctx context.Context, key string, opts remotefs.StageOp
 		s := &sftpStage{files: d, key: key, folder: folder, path: folder + "/content", opts: opts, sum: sha256.New()}
 		err := d.client.Chmod(folder, 0o700)
 		if err == nil {
-			s.file, err = d.client.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+			err = s.create()
 		}
 		if err != nil {
 			s.Discard()
@@ -48,6 +48,21 @@ type sftpStage struct {
 	file         *sftp.File
 	opts         remotefs.StageOptions
 	sum          hash.Hash
+	made         int // the mode of new files
+}
+
+// create makes the file, closed to others until it has its own mode. The mode that
+// the server gave it is that of new files there.
+func (s *sftpStage) create() (err error) {
+	if s.file, err = s.files.client.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL); err != nil {
+		return err
+	}
+	st, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	s.made = int(st.Mode().Perm())
+	return s.file.Chmod(0o600)
 }
 
 func (s *sftpStage) Write(p []byte) (int, error) {
@@ -67,10 +82,11 @@ func (s *sftpStage) Seal(context.Context) error {
 			return sftpError(err)
 		}
 	}
-	if mode >= 0 {
-		if err := s.file.Chmod(os.FileMode(mode)); err != nil {
-			return sftpError(err)
-		}
+	if mode < 0 {
+		mode = s.made
+	}
+	if err := s.file.Chmod(os.FileMode(mode)); err != nil {
+		return sftpError(err)
 	}
 	return sftpError(s.file.Close())
 }

@@ -34,6 +34,7 @@ func run(t testing.TB, rt remoteexec.Runtime, spec remoteexec.Spec) (remoteexec.
 
 // A key, a known host, and nothing else: files and processes work.
 func TestWorld(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	w := s.mustOpen(t, nil)
 	dir := tempDir(t)

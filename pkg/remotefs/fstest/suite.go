@@ -92,6 +92,9 @@ const (
 	Steps
 	// Processes: the world can be opened a second time.
 	Processes
+	// Exact: the version shows each change, also one of the same size within the
+	// same second.
+	Exact
 )
 
 // Cases gives all cases in the order of their numbers.
@@ -117,6 +120,8 @@ func (b Backend) NotApplicable(c Case) string {
 		return "dangling links have an identity of their own"
 	case c.Need&Unprivileged != 0 && (b.Root || b.Facts.IgnoresModes):
 		return "permission bits do not bind the user of the file service"
+	case c.Need&Exact != 0 && b.Facts.WeakVersions:
+		return "a change of the same size within a second does not show in the version"
 	case c.Need&Steps != 0 && b.Driver == nil:
 		return "the driver cannot be reached"
 	case c.Need&Processes != 0 && b.Another == nil:

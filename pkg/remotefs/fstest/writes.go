@@ -36,7 +36,7 @@ func contentCases() []Case {
 			e.text("after", out.After, "new body")
 			e.holds("f", "new body")
 		}},
-		{130, "the same content again is a new version", All, 0, func(e *env) {
+		{130, "the same content again is a new version", All, Exact, func(e *env) {
 			e.file("f", "x")
 			before := e.version("f")
 			out := e.write(e.at("f"), want("x"))
@@ -48,7 +48,7 @@ func contentCases() []Case {
 			e.file("f", "old")
 			e.refused("f", e.put("f", guarded(want("new"), "")), fault.FSNotObserved)
 		}},
-		{132, "a write of the version that was read", All, 0, func(e *env) {
+		{132, "a write of the version that was read", All, Exact, func(e *env) {
 			e.file("f", "old")
 			before := e.version("f")
 			out := e.write(e.at("f"), guarded(want("new"), before))

@@ -17,18 +17,17 @@ afield_up() {
   { read -r l </proc/$$/stat; } || return 1;
   set -- ${l##*) }; afield_p=$2; case $1 in Z|X|x) return 1;; esac;
 };
-# afield_l = the live members of our session but the watcher and its children.
+# afield_l = the live members of our session but the watcher and its children. grep
+# finds whom to read; a host without it has all of them read.
 afield_live() {
-  afield_l=;
-  for f in /proc/[0-9]*/stat; do
+  afield_l=; f=$(grep -Fls " $$ " /proc/[0-9]*/stat); [ $? -ne 127 ] || f=$(echo /proc/[0-9]*/stat);
+  for f in $f; do
     { read -r l <$f; } 2>/dev/null || continue;
     p=${f#/proc/}; p=${p%/stat}; set -- ${l##*) };
     case $1 in Z|X|x) continue;; esac;
     [ "$4" = $$ ] && [ "$p" -ne "$afield_b" ] && [ "$2" -ne "$afield_b" ] && afield_l="$afield_l $p";
   done;
 };
-# l = the process born last: without another one, one look is enough.
-afield_born() { l=; read -r l l l l l </proc/loadavg; };
 afield_all() { afield_live; for p in $afield_l; do kill "-$1" $p; done; };
 # The watcher ends the session when the connection is gone. In mode n the server
 # closes the input when the program has ended, too; then the watcher says on the
@@ -40,7 +39,7 @@ afield_watch() {
   { read -r l </proc/self/stat; } && afield_b=${l%% *};
   if [ "$afield_m" = "=n" ]; then
     while read -r l <&3; do :; done;
-    afield_up || { afield_born; i=$l; afield_live; [ -n "$afield_l" ] || { afield_born; [ -n "$l" ] && [ "$l" = "$i" ]; } || afield_live; printf "%s Q%s\n" "$afield_n" "$afield_l" >&4; };
+    afield_up || { afield_live; [ -n "$afield_l" ] || afield_live; printf "%s Q%s\n" "$afield_n" "$afield_l" >&4; };
     exec 4>&-;
   else
     exec 4>&-; while afield_up && [ "$afield_p" = $PPID ]; do sleep 1; done;
