@@ -27,6 +27,7 @@ config: {host: 127.0.0.1, port: %d, user: root, identityFile: %q, knownHostsFile
 		t.Fatal(err)
 	}
 	x := newTmux(t, dir)
+	x.line("export AFIELD_KEEP=off")
 	x.line(`clear; stty -g > before; afield term -e PS1='in$ ' -- sh -c 'stty size; exec sh'; echo status $?`)
 	x.awaitThat("shows the size of the beginning", func(screen string) bool { return hasLine(screen, "30 100") && hasLine(screen, "in$") })
 	x.line("clear; tty; echo $((6*7)); echo $SSH_CONNECTION")

@@ -1,45 +1,51 @@
 package script
 
 import (
+	"encoding/binary"
+	"hash/crc32"
+	"math/bits"
 	"strconv"
-	"sync"
 )
 
 // Sum is the checksum of cksum(1), which every POSIX world has: a CRC of 32 bits
 // over the content and its length. It tells whether all of the content arrived;
 // the transport guards against everything else. The zero value is ready.
+//
+// It is the CRC that the library has, with the bits of each byte and those of the
+// register the other way round.
 type Sum struct {
-	crc uint32
+	crc uint32 // as the library keeps it
 	n   int64
 }
 
-const polynomial = 0x04C11DB7
-
-// table is made at the first use.
-var table = sync.OnceValue(func() *[256]uint32 {
-	var t [256]uint32
-	for i := range t {
-		c := uint32(i) << 24
-		for range 8 {
-			if c&(1<<31) != 0 {
-				c = c<<1 ^ polynomial
-			} else {
-				c <<= 1
-			}
-		}
-		t[i] = c
-	}
-	return &t
-})
-
 // Write adds content. It never fails.
 func (s *Sum) Write(p []byte) (int, error) {
-	t, crc := table(), s.crc
-	for _, b := range p {
-		crc = crc<<8 ^ t[byte(crc>>24)^b]
-	}
-	s.crc, s.n = crc, s.n+int64(len(p))
+	s.n += int64(len(p))
+	s.add(p)
 	return len(p), nil
+}
+
+func (s *Sum) add(p []byte) {
+	var turned [4096]byte
+	for len(p) > 0 {
+		n := turn(turned[:], p)
+		s.crc = ^crc32.Update(^s.crc, crc32.IEEETable, turned[:n])
+		p = p[n:]
+	}
+}
+
+// turn copies bytes with their bits in the other order.
+func turn(to, from []byte) int {
+	n := min(len(to), len(from))
+	i := 0
+	for ; i+8 <= n; i += 8 {
+		v := binary.LittleEndian.Uint64(from[i:])
+		binary.LittleEndian.PutUint64(to[i:], bits.ReverseBytes64(bits.Reverse64(v)))
+	}
+	for ; i < n; i++ {
+		to[i] = bits.Reverse8(from[i])
+	}
+	return n
 }
 
 // Len is the number of bytes.
@@ -47,9 +53,9 @@ func (s *Sum) Len() int64 { return s.n }
 
 // String is the sum in decimal, as cksum prints it.
 func (s *Sum) String() string {
-	t, crc := table(), s.crc
+	whole := *s
 	for n := s.n; n > 0; n >>= 8 {
-		crc = crc<<8 ^ t[byte(crc>>24)^byte(n)]
+		whole.add([]byte{byte(n)})
 	}
-	return strconv.FormatUint(uint64(^crc), 10)
+	return strconv.FormatUint(uint64(^bits.Reverse32(whole.crc)), 10)
 }

@@ -20,15 +20,19 @@ func (w *World) Examine(ctx context.Context, report func(name, detail string, er
 	s := w.settings
 	report("resolve", w.route(), nil)
 	if l := w.sh.first(); l != nil {
+		report("dial", l.client.RemoteAddr().String()+" answers as "+string(l.client.ServerVersion()), nil)
 		report("host key", l.fingerprint+" is known", nil)
 		report("login", s.User+" by "+l.method, nil)
 	}
 	report("shell", w.shellFacts(), nil)
 	w.examineSFTP(ctx, report)
-	if w.noShell == nil {
-		w.examineClock(ctx, report)
-		w.examineSpace(ctx, report)
+	if w.noShell != nil {
+		report("clock", "unknown: the host runs no programs", nil)
+		w.examineVolume(report)
+		return
 	}
+	w.examineClock(ctx, report)
+	w.examineSpace(ctx, report)
 }
 
 // route says where the settings come from and what of them has no effect.
@@ -132,6 +136,28 @@ func (w *World) examineSpace(ctx context.Context, report func(string, string, er
 		free, err = script.ReadSpace(a, c)
 		return err
 	})
+	w.reportSpace(free, err, report)
+}
+
+// examineVolume asks the SFTP server for the free space, if it can tell.
+func (w *World) examineVolume(report func(string, string, error)) {
+	d, ok := w.driver.(*sftpFiles)
+	if !ok {
+		return
+	}
+	if _, ok := d.client.HasExtension("statvfs@openssh.com"); !ok {
+		report("space", "unknown: the SFTP server does not tell", nil)
+		return
+	}
+	volume, err := d.client.StatVFS(w.cwd)
+	if err != nil {
+		report("space", "unknown: "+err.Error(), nil)
+		return
+	}
+	w.reportSpace(int64(volume.Frsize*volume.Bavail), nil, report)
+}
+
+func (w *World) reportSpace(free int64, err error, report func(string, string, error)) {
 	if err == nil && free < 1<<20 {
 		err = fault.New(fault.FSIOError, "doctor", w.cwd, "the disk of %s is full", w.cwd).WithHint("free some space on the host")
 	}

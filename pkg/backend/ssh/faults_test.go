@@ -70,6 +70,22 @@ func TestManyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
+// Many commands at once against a server that turns away those which it has no room
+// for: all are let in after a while.
+func TestManyConnectionsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "MaxStartups 3")
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if _, err := open(t, s.row(nil), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // Any login shell carries arguments and values unchanged, and the noise of its
 // profile is not seen (C17, C213 to C215).
 func TestLoginShells(t *testing.T) {
@@ -134,30 +150,31 @@ func TestNoShellAndNoSFTP(t *testing.T) {
 	fails(t, s.row(nil), fault.BackendUnsupported, "ssh 127.0.0.1 true")
 }
 
-// When the connection is lost, that is what is said, and the program dies (C158,
-// C209).
+// When the connection is lost, that is what is said, and the program dies, whether
+// it has input or not (C158, C209).
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
-	w := startServer(t).mustOpen(t, nil)
-	dir := tempDir(t)
-	h, err := w.Processes().Spawn(t.Context(), remoteexec.Spec{
-		Argv: []string{"sh", "-c", "echo $$ >" + dir + "/pid; echo up; exec sleep 600"}, Cwd: "/", Grace: time.Second,
-		Stdout: remoteexec.Output{Mode: remoteexec.OutputPipe}, Stderr: remoteexec.Output{Mode: remoteexec.OutputCollect, MaxBytes: 100}})
-	if err != nil {
-		t.Fatal(err)
+	s := startServer(t)
+	for name, stdin := range map[string]remoteexec.StdinMode{"without input": remoteexec.StdinIgnore, "with input": remoteexec.StdinPipe} {
+		w, dir := s.mustOpen(t, nil), tempDir(t)
+		h, err := w.Processes().Spawn(t.Context(), remoteexec.Spec{
+			Argv: []string{"sh", "-c", "echo $$ >" + dir + "/pid; echo up; exec sleep 600"}, Cwd: "/", Grace: time.Second, Stdin: stdin,
+			Stdout: remoteexec.Output{Mode: remoteexec.OutputPipe}, Stderr: remoteexec.Output{Mode: remoteexec.OutputCollect, MaxBytes: 100}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, 3)
+		if _, err := io.ReadFull(h.Pipe(remoteexec.Stdout), line); err != nil {
+			t.Fatal(err)
+		}
+		w.Cut()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if _, err := h.Wait(ctx); !fault.Is(err, fault.ExecTransportLost) {
+			t.Errorf("%s: %v", name, err)
+		}
+		awaitGone(t, strings.TrimSpace(readFile(t, dir+"/pid")))
 	}
-	line := make([]byte, 3)
-	if _, err := io.ReadFull(h.Pipe(remoteexec.Stdout), line); err != nil {
-		t.Fatal(err)
-	}
-	pid, _ := os.ReadFile(dir + "/pid")
-	w.Cut()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if _, err := h.Wait(ctx); !fault.Is(err, fault.ExecTransportLost) {
-		t.Errorf("wait: %v", err)
-	}
-	awaitGone(t, strings.TrimSpace(string(pid)))
 }
 
 // awaitGone waits until a process of this machine has ended.

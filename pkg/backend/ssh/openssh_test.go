@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// keep writes a file and the directories above it.
-func keep(t *testing.T, file, text string) {
+// place writes a file and the directories above it.
+func place(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestConfigurationIsRemembered(t *testing.T) {
 	t.Parallel()
 	home, real := t.TempDir(), openSSH(t)
 	program := home + "/ssh"
-	keep(t, program, "#!/bin/sh\necho asked >>"+home+"/asked\nexec "+real+" \"$@\"\n")
+	place(t, program, "#!/bin/sh\necho asked >>"+home+"/asked\nexec "+real+" \"$@\"\n")
 	os.Chmod(program, 0o700)
 	config := home + "/config"
 	resolved := func(host, port string, asked int) {
@@ -55,18 +55,18 @@ func TestConfigurationIsRemembered(t *testing.T) {
 			t.Errorf("%s: asked %d times, want %d", host, n, asked)
 		}
 	}
-	keep(t, config, "Include "+home+"/parts/*\nHost a\n  Port 1001\n")
+	place(t, config, "Include "+home+"/parts/*\nHost a\n  Port 1001\n")
 	resolved("a", "1001", 1)
 	resolved("a", "1001", 1)
 	resolved("b", "22", 2)
-	keep(t, config, "Include "+home+"/parts/*\nHost a\n  Port 1002\n")
+	place(t, config, "Include "+home+"/parts/*\nHost a\n  Port 1002\n")
 	resolved("a", "1002", 3)
-	keep(t, home+"/parts/one", "Host a\n  Port 1003\n")
+	place(t, home+"/parts/one", "Host a\n  Port 1003\n")
 	resolved("a", "1003", 4)
-	keep(t, home+"/parts/one", "Host a\n  Port 1004\n")
+	place(t, home+"/parts/one", "Host a\n  Port 1004\n")
 	resolved("a", "1004", 5)
 	resolved("a", "1004", 5)
-	keep(t, home+"/parts/one", "Match exec true\n  Port 1005\n")
+	place(t, home+"/parts/one", "Match exec true\n  Port 1005\n")
 	resolved("a", "1005", 6)
 	resolved("a", "1005", 7)
 }
@@ -77,7 +77,7 @@ func TestParserReadsWhatOpenSSHDoes(t *testing.T) {
 	t.Parallel()
 	home, program := t.TempDir(), openSSH(t)
 	config := home + "/config"
-	keep(t, config, `Host plain
+	place(t, config, `Host plain
   HostName plain.example
   User me
 Host full
