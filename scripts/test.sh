@@ -17,6 +17,8 @@ need node nodejs
 need npm npm
 need setpriv util-linux
 need ps procps
+need rg ripgrep
+need rsync rsync
 [ -x /usr/sbin/sshd ] || missing+=(openssh-server)
 need chromium chromium
 # The shells that a far world may have.
