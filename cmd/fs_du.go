@@ -28,6 +28,7 @@ func newFSDu(a *app) *cobra.Command {
 		Long: "Sum up what is below each directory: the bytes of the content of regular files, not the blocks of the disk, " +
 			"and how many entries of each kind there are. Links are not followed. What could not be read is counted " +
 			"and said. PATH defaults to the working directory.",
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: a.completePaths,
 	}
 	c.RunE = a.run(func(ctx context.Context, args []string) error {
