@@ -17,7 +17,8 @@ func newFS(a *app) *cobra.Command {
 		newFSStat(a), newFSLstat(a), newFSLs(a),
 		newFSResolve(a), newFSPath(a), newFSURL(a), newFSContains(a),
 		newFSMkdir(a), newFSRm(a), newFSMv(a), newFSCp(a), newFSChmod(a), newFSLn(a), newFSTouch(a),
-		newFSDu(a), newFSTree(a), newFSGlob(a), newFSGrep(a))
+		newFSDu(a), newFSTree(a), newFSGlob(a), newFSGrep(a),
+		newFSPush(a), newFSPull(a))
 }
 
 // withFiles opens the world, hands its files to f, and closes it.

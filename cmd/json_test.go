@@ -51,6 +51,8 @@ var jsonCommands = []struct {
 	{args: "fs tree made", fields: targetFields + "entries entries[].linkTarget entries[].mode entries[].mtime " +
 		"entries[].path entries[].pathBase64 entries[].size entries[].type unreadable"},
 	{args: "fs rm -r moved", fields: targetFields + "bytes dryRun entries type"},
+	{args: "fs push a.txt a.txt", fields: "bytes deleted dryRun retried sent skipped type unchanged"},
+	{args: "fs pull a.txt a.txt", fields: "bytes deleted dryRun retried sent skipped type unchanged"},
 	{args: "fs glob *.txt", fields: "fallback paths paths[].path paths[].pathBase64 savedPath shown total"},
 	{args: "fs grep no-line-like-this", fields: "fallback shown total type"},
 	{args: "fs resolve a.txt", fields: "displayPath key processPath url"},

@@ -185,7 +185,7 @@ func (s *Searcher) rules(ctx context.Context, root string, found []string) (igno
 		if path.Base(f) == ".gitignore" && repo == "" {
 			continue
 		}
-		dir := strings.TrimPrefix(path.Dir(f), ".")
+		dir := strings.TrimSuffix(f[:len(f)-len(path.Base(f))], "/")
 		if text, ok := s.small(ctx, path.Join(root, f)); ok {
 			g[dir] = append(g[dir], parseIgnore(text)...)
 		}

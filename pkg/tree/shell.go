@@ -53,6 +53,9 @@ func (s *Shell) Start(ctx context.Context, c script.Call, input bool) (*Run, err
 // Stdin is the input of a program that was started with one.
 func (r *Run) Stdin() io.WriteCloser { return r.handle.Stdin() }
 
+// Stop ends the program; End is to be called nevertheless.
+func (r *Run) Stop() { r.handle.Terminate() }
+
 // End waits for the end of the program and releases it. failed is why its
 // answer could not be read, nil if it could.
 func (r *Run) End(ctx context.Context, failed error) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/afield-dev/afield/pkg/backend/external"
 	"github.com/afield-dev/afield/pkg/backend/local"
 	"github.com/afield-dev/afield/pkg/backend/ssh"
+	"github.com/afield-dev/afield/pkg/remotefs"
 )
 
 // Providers are the built-in backends.
@@ -21,3 +22,7 @@ func Providers() backend.Registry {
 		e2b.Provider(),
 	}
 }
+
+// Host gives what arranges and looks through the entries of this machine, for
+// commands that move trees to and from it.
+func Host() remotefs.Arranger { return local.NewDriver("/") }
