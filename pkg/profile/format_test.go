@@ -260,7 +260,8 @@ func TestCase015Merge(t *testing.T) {
 	}
 }
 
-// Case 16: both rows, their places, and the settling line. Composing opens
+// Case 16, and finding 10 of remoteexec.md 19 (OW-9): both rows, their places,
+// and the settling line. Composing opens
 // nothing: no provider of the table has an Open.
 func TestCase016TwoRowsForExec(t *testing.T) {
 	h := newHome(t)

@@ -140,6 +140,7 @@ const (
 	answerSlack = 5 * time.Second // for the exit report after the grace
 	sweepSlack  = 3 * time.Second // for the tree after the connection's end
 	lookEvery   = 50 * time.Millisecond
+	lookLimit   = 15 * time.Second // for one look: a stalled one holds no shutdown up for long
 )
 
 // Terminate implements remoteexec.Terminator. A program that runs gets one
@@ -196,7 +197,7 @@ func (p *proc) stopRoot(ctx context.Context, grace time.Duration) error {
 // watch looks until nobody is left or patience ends.
 func (p *proc) watch(ctx context.Context, patience time.Duration) ([]int, error) {
 	for end := time.Now().Add(patience); ; {
-		left, err := p.Members(ctx)
+		left, err := p.look(ctx)
 		if err != nil || len(left) == 0 || !time.Now().Before(end) {
 			return left, err
 		}
@@ -206,6 +207,12 @@ func (p *proc) watch(ctx context.Context, patience time.Duration) ([]int, error)
 			return left, context.Cause(ctx)
 		}
 	}
+}
+
+func (p *proc) look(ctx context.Context) ([]int, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	return p.Members(ctx)
 }
 
 // stdin is the program's input. After a terminate frame nothing more is sent
