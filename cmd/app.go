@@ -153,9 +153,18 @@ func (a *app) withWorld(ctx context.Context, f func(*world) error) error {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	if cerr := w.Close(closing); cerr != nil {
-		a.note("warning: closing the world: %s", cerr)
+		a.note("warning: closing the world: %s", withHint(cerr))
 	}
 	return err
+}
+
+// withHint gives an error's message and, in brackets, its next step.
+func withHint(err error) string {
+	var f *fault.Error
+	if errors.As(err, &f) && f.Hint != "" {
+		return err.Error() + " (" + f.Hint + ")"
+	}
+	return err.Error()
 }
 
 // onBackend names the backend in an error that does not.

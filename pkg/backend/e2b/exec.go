@@ -87,7 +87,8 @@ func (r *Runner) dropFile(file string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 	defer cancel()
-	if err := (&Driver{r.session}).remove(ctx, file); err != nil {
+	err := r.session.diagnose((&Driver{r.session}).remove(ctx, file))
+	if err != nil && !fault.Is(err, fault.BackendWorldGone) { // with the sandbox it goes too
 		r.session.log.Warn("a private file was not removed", "path", file, "reason", err)
 	}
 }
@@ -214,7 +215,8 @@ func (r *Runner) checkCwd(cwd string) error {
 		return fault.New(fault.ExecCwdMissing, "spawn", cwd, "the working directory %q does not exist in the sandbox", cwd).
 			WithHint("make it (`afield fs mkdir`), or name another one with --cwd")
 	case l.entry != nil && l.entry.Type != wire.TypeDirectory:
-		return fault.New(fault.ExecCwdNotDirectory, "spawn", cwd, "the working directory %q is not a directory", cwd)
+		return fault.New(fault.ExecCwdNotDirectory, "spawn", cwd, "the working directory %q is not a directory", cwd).
+			WithHint("name a directory with --cwd")
 	case l.again:
 		return r.checkCwd(l.key)
 	}

@@ -208,7 +208,8 @@ func (d *Driver) before(ctx context.Context, l looked, max int64) ([]byte, error
 func (d *Driver) discard(st *staged) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 	defer cancel()
-	if err := d.remove(ctx, st.path); err != nil {
+	err := d.session.diagnose(d.remove(ctx, st.path))
+	if err != nil && !fault.Is(err, fault.BackendWorldGone) { // with the sandbox it goes too
 		d.session.log.Warn("staged content was not removed", "path", st.path, "reason", err)
 	}
 }

@@ -199,7 +199,7 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 // open makes the client of the record. The caller holds s.mu.
 func (s *session) open() (*wire.Client, error) {
 	if older(s.rec.Version, minVersion) {
-		e := fault.New(fault.BackendUnsupported, "", "", "the daemon of sandbox %s is envd %s; afield needs %s or later", s.rec.ID, s.rec.Version, minVersion)
+		e := fault.New(fault.BackendUnsupported, "", "", "the daemon of sandbox %s is envd %s, which cannot end the input of a program; afield needs %s or later", s.rec.ID, s.rec.Version, minVersion)
 		e.Backend = name
 		return nil, e.WithHint("build the template again: new sandboxes get the present daemon")
 	}

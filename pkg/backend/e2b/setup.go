@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -94,7 +95,7 @@ func (s *session) learn(ctx context.Context) (*setup, error) {
 		err = envErr
 	}
 	if err != nil {
-		return nil, s.diagnose(err)
+		return nil, notPrepared(s.diagnose(err))
 	}
 	parts := strings.Split(string(r.stdout), "\x00")
 	if !r.end.Exited || r.end.ExitCode != 0 || len(parts) != 4 || !path.IsAbs(parts[0]) || !path.IsAbs(parts[1]) {
@@ -102,6 +103,17 @@ func (s *session) learn(ctx context.Context) (*setup, error) {
 			WithHint("the template needs a POSIX shell, mkdir and a home directory that its user can write")
 	}
 	return &setup{Root: parts[0], Home: parts[1], Path: parts[2], Scrub: credentials(envs)}, nil
+}
+
+// notPrepared gives the code and the next step of a setup that the daemon has
+// refused; what says something of the sandbox as a whole stays as it is.
+func notPrepared(err error) error {
+	var e *wire.Error
+	if fault.CodeOf(err) != "" || !errors.As(err, &e) {
+		return err
+	}
+	return world(err, fault.BackendProtocol, "the e2b sandbox could not be prepared: %s", detail(e)).
+		WithHint("look at the sandbox with `afield sandbox info`, or use another one")
 }
 
 // credentials gives the names that EN-1 keeps from programs.

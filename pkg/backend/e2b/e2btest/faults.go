@@ -30,7 +30,7 @@ type Rule struct {
 	Text   string
 	Header map[string]string
 	// Cut closes the connection after so many bytes of the answer; 0 = never,
-	// -1 = before the first byte.
+	// -1 = before the first byte. After, if given, is called then.
 	Cut int
 	// Lose lets the handler act, then closes the connection without an answer.
 	Lose bool
@@ -138,6 +138,8 @@ func (r *Rule) apply(w http.ResponseWriter, req *http.Request, next http.Handler
 		w.Write([]byte(r.Text))
 	case r.Cut < 0:
 		panic(http.ErrAbortHandler)
+	case r.Cut > 0:
+		next.ServeHTTP(&cutWriter{ResponseWriter: w, left: r.Cut, after: r.After}, req)
 	case r.Lose || r.After != nil:
 		held := &heldAnswer{header: http.Header{}, status: http.StatusOK}
 		next.ServeHTTP(held, req)
@@ -148,8 +150,6 @@ func (r *Rule) apply(w http.ResponseWriter, req *http.Request, next http.Handler
 			panic(http.ErrAbortHandler)
 		}
 		held.send(w)
-	case r.Cut > 0:
-		next.ServeHTTP(&cutWriter{ResponseWriter: w, left: r.Cut}, req)
 	default:
 		next.ServeHTTP(w, req)
 	}
@@ -178,7 +178,8 @@ func (h *heldAnswer) send(w http.ResponseWriter) {
 // cutWriter closes the connection after some bytes.
 type cutWriter struct {
 	http.ResponseWriter
-	left int
+	left  int
+	after func() // nil = nothing
 }
 
 func (c *cutWriter) Write(p []byte) (int, error) {
@@ -187,6 +188,9 @@ func (c *cutWriter) Write(p []byte) (int, error) {
 	c.left -= n
 	c.Flush()
 	if c.left == 0 {
+		if c.after != nil {
+			c.after()
+		}
 		panic(http.ErrAbortHandler)
 	}
 	return n, nil
