@@ -390,7 +390,7 @@ func TestNoSFTP(t *testing.T) {
 // and is no exit code (RS-7).
 func TestServerCloses(t *testing.T) {
 	t.Parallel()
-	w := startServer(t, "ChannelTimeout session:*=1").mustOpen(t, nil)
+	w := startServer(t, "ChannelTimeout session:*=4").mustOpen(t, nil)
 	_, _, _, err := run(t, w.Processes(), remoteexec.Spec{Argv: []string{"sleep", "600"}})
 	if !fault.Is(err, fault.ExecTransportLost) || !strings.Contains(err.Error(), "closed by the server") {
 		t.Errorf("%v", err)

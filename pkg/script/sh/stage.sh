@@ -21,26 +21,30 @@ open_stage() {
 };
 clean() { rm -rf -- "$T"; };
 
-# fill SIZE: takes the content from the input up to its end. A cut connection
-# looks like the end, so the length must be what was announced; no content at all
-# is announced by a line, for the same reason.
+# fill SIZE: takes the content from the input up to its end. No content at all is
+# announced by a line, because a cut connection looks like the end, too.
 fill() {
   if [ "$1" = "=0" ]; then read -r x; [ "$x" = go ] || fail short; fi;
   e=$(dd of="$S" conv=fsync bs=128k 2>&1) || fail sys "$e";
-  [ "$1" = "=-" ] || [ "$1" = "=$(stat -c %s -- "$S")" ] || fail short;
 };
+
+# staged: j = the inode, y = the token, z = the size of the staged file.
+staged() { facts "$S"; token "$s"; j=$i; y=$t; };
+
+# whole SIZE: fails unless the staged file has the announced length, because a cut
+# connection looks like the end of the content.
+whole() { staged; [ "$1" = "=$z" ] || fail short; };
 
 # set_mode MODE OLD NEW: the asked mode, else that of the replaced file, else that
 # of new files, else what the umask leaves.
 set_mode() {
-  x=${1#=}; [ "$x" = - ] && x=${2:-${3#=}};
-  [ "$x" = - ] && x=$(umask -S),a-x;
+  x=${1#=}; [ "$x" = - ] && x=${2:-${3#=}}; [ "$x" = - ] && x="=rw";
   e=$(chmod "$x" -- "$S" 2>&1) || fail sys "$e";
 };
 
-# publish FLAG: "c" never replaces anything. t = the token of the new file.
+# publish FLAG: makes what staged has looked at visible. "c" never replaces anything.
+# t = the token of the new file.
 publish() {
-  facts "$S"; token "$s"; j=$i; y=$t;
   if [ "$1" = c ]; then
     e=$(ln -T -- "$S" "$k" 2>&1) || {
       if [ -L "$k" ] || [ -e "$k" ]; then

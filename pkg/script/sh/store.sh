@@ -27,7 +27,7 @@ case $4 in
   e=$(dd of="$S" conv=notrunc,fsync bs=128k 2>&1) || fail sys "$e";
   trailer "$S" "$1";
   if [ "$j" = "=-" ]; then [ -n "$b" ] || q="=rw"; else q=${j#=}; fi;
-  e=$(chmod "$q" -- "$S" 2>&1) || fail sys "$e";
+  e=$(chmod "$q" -- "$S" 2>&1) || fail sys "$e"; staged;
   case $4 in =r*) facts "$k"; token "$s"; [ "=$t" = "$5" ] || fail stale;; esac;
   publish "${4#=}";;
 esac;

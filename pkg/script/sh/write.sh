@@ -12,10 +12,10 @@ case $4 in
 *i)
   parents; printf "ok\000%s\000" "$k"; S=$k; fill "$6";
   [ "$7" = "=-" ] || chmod "${7#=}" -- "$k";
-  facts "$k"; token "$s";;
+  whole "$6";;
 *)
   open_stage "$1" "$b"; printf "ok\000%s\000" "$k";
-  fill "$6"; [ -n "$b" ] || q=; set_mode "$7" "$q" "$8";
+  fill "$6"; [ -n "$b" ] || q=; set_mode "$7" "$q" "$8"; whole "$6";
   case $4 in =r*) facts "$k"; token "$s"; [ "=$t" = "$5" ] || fail stale;; esac;
   publish "${4#=}";;
 esac;
