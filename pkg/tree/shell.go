@@ -61,6 +61,8 @@ func (r *Run) Stop() { r.handle.Terminate() }
 func (r *Run) End(ctx context.Context, failed error) error {
 	if failed != nil {
 		r.handle.Terminate()
+	} else {
+		_, _ = io.Copy(io.Discard, r.out) // closing before the end would be a broken pipe
 	}
 	r.out.Close()
 	report, err := r.handle.Wait(context.WithoutCancel(ctx))
