@@ -53,6 +53,9 @@ var jsonCommands = []struct {
 	{args: "fs rm -r moved", fields: targetFields + "bytes dryRun entries type"},
 	{args: "fs push a.txt a.txt", fields: "bytes deleted dryRun retried sent skipped type unchanged"},
 	{args: "fs pull a.txt a.txt", fields: "bytes deleted dryRun retried sent skipped type unchanged"},
+	{args: "fs patch - --diff", stdin: `[{"path":"p.txt","content":"x"}]`, fields: "dryRun files files[].bytes files[].diff " +
+		"files[].diff[].newText files[].diff[].oldText files[].diff[].path files[].operation files[].target " +
+		"files[].target.displayPath files[].target.key files[].target.processPath files[].target.url files[].version"},
 	{args: "fs glob *.txt", fields: "fallback paths paths[].path paths[].pathBase64 savedPath shown total"},
 	{args: "fs grep no-line-like-this", fields: "fallback shown total type"},
 	{args: "fs resolve a.txt", fields: "displayPath key processPath url"},
