@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 
 func newPlugin(a *app) *cobra.Command {
 	return newGroup("plugin", "Install, list and check plugins",
-		newPluginAdd(a), newPluginList(a), newPluginInfo(a), newPluginRemove(a), newPluginVerify(a),
+		newPluginAdd(a), newPluginList(a), newPluginInfo(a), newPluginRemove(a), newPluginUpdate(a), newPluginSync(a), newPluginVerify(a),
 		newPluginEnable(a), newPluginDisable(a), newPluginRollback(a), newPluginGC(a))
 }
 
@@ -22,7 +23,7 @@ func newPlugin(a *app) *cobra.Command {
 func (a *app) pluginHost(dir string) *plugin.Host {
 	return &plugin.Host{
 		Places: profile.NewPlaces(a.Environ), Environ: a.Environ, Dir: dir, Version: strings.TrimPrefix(version, "v"),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, Providers: a.registry(), Log: a.logger(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Providers: a.registry(), Log: a.logger(), Progress: a.downloads,
 	}
 }
 
@@ -53,7 +54,20 @@ func (a *app) pluginsOf() (pluginProfile, error) {
 		return pluginProfile{}, c.Err()
 	}
 	req.Name, req.Named, req.Alone, req.NoPlugins = c.Name, true, true, false
-	return pluginProfile{a.pluginHost(req.Dir), c.Name, req}, nil
+	h := a.pluginHost(req.Dir)
+	h.Offline, h.ProjectNPM = c.Offline, projectNPM(c)
+	return pluginProfile{h, c.Name, req}, nil
+}
+
+// projectNPM gives the .npmrc beside a trusted project file: one of a project
+// that is not trusted could send packages and credentials elsewhere.
+func projectNPM(c *profile.Composition) string {
+	for _, s := range c.Sources {
+		if s.Trusted != nil && *s.Trusted {
+			return filepath.Join(filepath.Dir(s.Path), ".npmrc")
+		}
+	}
+	return ""
 }
 
 // compose lays the profile's own files together with what plugins would bring.

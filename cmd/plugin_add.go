@@ -12,11 +12,14 @@ import (
 
 func newPluginAdd(a *app) *cobra.Command {
 	var o plugin.AddOptions
+	var offline bool
 	c := &cobra.Command{
 		Use:   "add SOURCE...",
 		Short: "Install plugins into the profile",
-		Long: "Install plugins into the profile: all of them, or none. A source is file:PATH or a path that ends in .tgz or .tar.gz, " +
-			"or a directory such as ./x. Everything is checked before anything changes, and nothing of a plugin is run but its " +
+		Long: "Install plugins into the profile: all of them, or none. A source is [npm:]NAME[@SPEC], github:OWNER/REPO[@TAG][#ASSET], " +
+			"https://HOST/x.tgz, file:PATH, a path that ends in .tgz or .tar.gz, or a directory such as ./x. Packages come from the " +
+			"registry that npm is configured with; releases from GITHUB_API_URL (default: https://api.github.com) with GH_TOKEN or " +
+			"GITHUB_TOKEN. Everything is checked before anything changes, and nothing of a plugin is run but its " +
 			"provider, once, to hear that it is what the manifest says.",
 		Args: atLeast(1, "one SOURCE or more"),
 	}
@@ -29,22 +32,26 @@ func newPluginAdd(a *app) *cobra.Command {
 	f.BoolVar(&o.AcceptChanged, "accept-changed", false, "accept other bytes than those seen before under this source and version")
 	f.Int64Var(&o.MaxUnpacked, "max-unpacked", plugin.StandardLimits().Total, "`bytes` that the files of one plugin may have")
 	f.StringVar(&o.As, "as", "", "install under this `id` (default: that of the manifest)")
+	f.BoolVar(&o.Yes, "yes", false, "agree to services, variables and programs that a new version adds")
 	f.BoolVar(&o.DryRun, "dry-run", false, "check everything and change nothing")
+	f.BoolVar(&offline, "offline", false, "use the download cache and this machine only")
 	c.RunE = a.run(func(ctx context.Context, args []string) error {
 		o.Sources = args
 		if o.MaxUnpacked < 1 {
 			return usage("--max-unpacked must be at least 1")
 		}
-		return runPluginAdd(ctx, a, o)
+		return runPluginAdd(ctx, a, o, offline)
 	})
 	return c
 }
 
-func runPluginAdd(ctx context.Context, a *app, o plugin.AddOptions) error {
+func runPluginAdd(ctx context.Context, a *app, o plugin.AddOptions, offline bool) error {
 	p, err := a.pluginsOf()
 	if err != nil {
 		return err
 	}
+	p.host.Offline = p.host.Offline || offline
+	o.Confirm = a.confirmer()
 	r, err := p.host.Add(ctx, p.name, o, p.compose)
 	if err != nil {
 		return err

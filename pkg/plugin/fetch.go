@@ -2,8 +2,10 @@ package plugin
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
+	"hash"
 	"io"
 	"os"
 	"strings"
@@ -83,17 +85,20 @@ func (h *Host) unpackFile(ctx context.Context, c *candidate, o AddOptions, lim L
 		return ioFault(err, "write", c.dir+".tgz")
 	}
 	defer staged.Close()
-	sum := sha512.New()
-	if err := bring(c, io.MultiWriter(staged, sum), lim); err != nil {
+	sums := newSums(c.source.Kind == KindGitHub)
+	if err := h.bring(ctx, c, o, io.MultiWriter(staged, sums), lim); err != nil {
 		return err
 	}
 	if err := staged.Sync(); err != nil {
 		return ioFault(err, "write", staged.Name())
 	}
 	h.at("T-4")
-	c.entry.Integrity = "sha512-" + base64.StdEncoding.EncodeToString(sum.Sum(nil))
-	if o.Integrity != "" && o.Integrity != c.entry.Integrity {
-		return fault.New(fault.PluginIntegrity, "add", c.source.Text, "the archive is %s and --integrity says %s", c.entry.Integrity, o.Integrity)
+	c.entry.Integrity = sums.sha512()
+	if err := c.checkDigests(sums, o); err != nil {
+		return err
+	}
+	if c.source.remote() && !o.DryRun {
+		h.keep(staged, c.entry.Integrity, c.entry.Resolved)
 	}
 	h.at("T-5")
 	if _, err := staged.Seek(0, io.SeekStart); err != nil {
@@ -108,9 +113,66 @@ func (h *Host) unpackFile(ctx context.Context, c *candidate, o AddOptions, lim L
 	return err
 }
 
+// checkDigests holds the bytes that came against what was asked for and against
+// what their place says of them (T-4).
+func (c *candidate) checkDigests(s *sums, o AddOptions) error {
+	if o.Integrity != "" && o.Integrity != c.entry.Integrity {
+		return fault.New(fault.PluginIntegrity, "add", c.source.Text, "the archive is %s and --integrity says %s", c.entry.Integrity, o.Integrity)
+	}
+	want := c.place.integrity
+	got := c.entry.Integrity
+	if strings.HasPrefix(want, "sha256-") {
+		got = s.sha256()
+	}
+	if want != "" && want != got {
+		return fault.New(fault.PluginIntegrity, "add", c.source.Text, "the archive is %s and %s says %s", got, c.place.said, want)
+	}
+	return nil
+}
+
+// sums hashes what is written to it: always for the lock, and shorter where the
+// source speaks of such digests.
+type sums struct{ strong, short hash.Hash }
+
+func newSums(short bool) *sums {
+	s := &sums{strong: sha512.New()}
+	if short {
+		s.short = sha256.New()
+	}
+	return s
+}
+
+func (s *sums) Write(p []byte) (int, error) {
+	if s.short != nil {
+		s.short.Write(p)
+	}
+	return s.strong.Write(p)
+}
+
+func (s *sums) sha512() string {
+	return "sha512-" + base64.StdEncoding.EncodeToString(s.strong.Sum(nil))
+}
+func (s *sums) sha256() string {
+	return "sha256-" + base64.StdEncoding.EncodeToString(s.short.Sum(nil))
+}
+
 // bring copies the bytes of an archive.
-func bring(c *candidate, w io.Writer, lim Limits) error {
+func (h *Host) bring(ctx context.Context, c *candidate, o AddOptions, w io.Writer, lim Limits) error {
+	if c.source.remote() {
+		p, err := h.placeOf(ctx, c, o)
+		if err != nil {
+			return err
+		}
+		c.place, c.entry.Resolved = p, p.resolved
+		if c.source.Kind == KindGitHub {
+			c.entry.Tag = p.version
+		}
+		return h.bringRemote(ctx, p, w, lim)
+	}
 	c.entry.Resolved = c.source.Name
+	if o.from != nil {
+		c.place = *o.from
+	}
 	f, err := os.Open(c.source.path())
 	if err != nil {
 		return ioFault(err, "read", c.source.path())
@@ -128,6 +190,15 @@ func bring(c *candidate, w io.Writer, lim Limits) error {
 		return tooLarge("the archive is larger than %d bytes", lim.Packed)
 	}
 	return nil
+}
+
+// placeOf gives where the archive is: as the lock has it, or as the source says
+// now.
+func (h *Host) placeOf(ctx context.Context, c *candidate, o AddOptions) (place, error) {
+	if o.from != nil {
+		return *o.from, nil
+	}
+	return h.locate(ctx, c.source, o)
 }
 
 // reason gives why a file operation failed, without its path.

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"crypto/x509"
 	"log/slog"
 	"os"
 	"slices"
@@ -27,6 +28,14 @@ type Host struct {
 	Providers backend.Registry
 	// Log takes diagnostics; never nil.
 	Log *slog.Logger
+	// Offline uses the cache and what is on this machine only.
+	Offline bool
+	// Roots are the certificates that downloads trust; nil = the system's.
+	Roots *x509.CertPool
+	// ProjectNPM is the .npmrc of a trusted project, "" = none.
+	ProjectNPM string
+	// Progress begins to show a download; nil shows none.
+	Progress func(what string) Progress
 	// step is called before each step of a transaction. Tests end the process
 	// there.
 	step func(name string)

@@ -25,6 +25,14 @@ type AddOptions struct {
 	MaxUnpacked   int64  // bytes of all files; 0 = the standard
 	As            string // another id for the one plugin
 	DryRun        bool
+	Yes           bool // what an update adds is agreed to
+	// Confirm asks whether what an update adds is agreed to; nil = nobody can be
+	// asked.
+	Confirm func(id string, adds []string) bool
+
+	registry string // plugins.registry of the profile
+	updates  bool   // an installed plugin: its place and whether it is active stay
+	from     *place // where the archive is, instead of asking
 }
 
 // AddResult is what an installation did.
@@ -51,12 +59,15 @@ type Added struct {
 	Effective bool     `json:"effective"`
 	Started   bool     `json:"started"`
 	Linked    bool     `json:"linked"`
+
+	tree string
 }
 
 // candidate is a plugin on its way.
 type candidate struct {
 	installed
 	source  Source
+	place   place
 	tree    Tree
 	dir     string // where it is now
 	started bool
@@ -92,6 +103,7 @@ func (h *Host) Add(ctx context.Context, name string, o AddOptions, compose func(
 		return AddResult{}, err
 	}
 	defer s.remove()
+	o.registry = registryIn(compose(profile.Plugged{}))
 	var all []*candidate
 	for i, src := range sources {
 		c, err := h.take(ctx, src, filepath.Join(s.dir, string(rune('a'+i))), o)
@@ -156,6 +168,13 @@ func allowedSources(c *profile.Composition) []string {
 	return out
 }
 
+// registryIn gives plugins.registry of the profile, "" = none.
+func registryIn(c *profile.Composition) string {
+	block, _ := c.Tree()["plugins"].(map[string]any)
+	registry, _ := block["registry"].(string)
+	return registry
+}
+
 // take fetches one source, checks it, unpacks it and reads its manifest (T-3 to
 // T-6).
 func (h *Host) take(ctx context.Context, src Source, dir string, o AddOptions) (*candidate, error) {
@@ -186,6 +205,14 @@ func (h *Host) take(ctx context.Context, src Source, dir string, o AddOptions) (
 		for _, p := range m.Platforms() {
 			c.entry.Platforms[p] = Packed{c.entry.Resolved, c.entry.Integrity}
 		}
+		for p, packed := range c.place.platforms {
+			if packed.Resolved != c.entry.Resolved {
+				c.entry.Platforms[p] = packed
+			}
+		}
+	}
+	if err := c.checkPackage(root); err != nil {
+		return nil, err
 	}
 	return c, h.fits(m)
 }
@@ -279,8 +306,14 @@ func (t *transaction) enter(c *candidate) error {
 	if sourceName(old.Source) != c.source.Name && !t.options.Replace {
 		return conflict(c, "one from "+quotePath(old.Source)+" is installed").WithHint("--replace takes its place, --as ID installs this one beside it")
 	}
+	if err := t.agree(*old, c); err != nil {
+		return err
+	}
+	if t.options.updates {
+		c.entry.Active = old.Active
+	}
 	if old.Link == "" && old.Tree != c.entry.Tree {
-		c.entry.Previous = &Previous{old.Version, old.Tree}
+		c.entry.Previous = old.previous()
 	} else {
 		c.entry.Previous = old.Previous
 	}
@@ -303,6 +336,18 @@ func conflict(c *candidate, reason string) *fault.Error {
 // composed lays the profile together as it would be, and refuses what would not
 // work (T-7).
 func (t *transaction) composed() (*profile.Composition, error) {
+	c, err := t.composition()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Err(); err != nil {
+		return nil, wouldBreak(c, err)
+	}
+	return c, nil
+}
+
+// composition lays the profile together with the plugins of the lock.
+func (t *transaction) composition() (*profile.Composition, error) {
 	var all []installed
 	owner := map[string]string{}
 	for _, e := range t.lock.Plugins {
@@ -324,11 +369,7 @@ func (t *transaction) composed() (*profile.Composition, error) {
 		}
 		all = append(all, x)
 	}
-	c := t.compose(t.host.plugged(all))
-	if err := c.Err(); err != nil {
-		return nil, wouldBreak(c, err)
-	}
-	return c, nil
+	return t.compose(t.host.plugged(all)), nil
 }
 
 // wouldBreak says why the profile would not work with the plugin.
@@ -361,10 +402,19 @@ func (t *transaction) digests() map[string]string {
 			digest = c.entry.Tree
 		}
 		if c.entry.Link == "" {
-			out[c.source.Name+" "+c.entry.Version] = digest
+			out[c.seenAs()+" "+c.entry.Version] = digest
 		}
 	}
 	return out
+}
+
+// seenAs names the source among those that were seen: by the archive where one
+// source has several.
+func (c *candidate) seenAs() string {
+	if c.place.key != "" {
+		return c.place.key
+	}
+	return c.source.Name
 }
 
 func (t *transaction) publish() error {
@@ -407,6 +457,7 @@ func (t *transaction) result(after *profile.Composition) AddResult {
 			ID: c.entry.ID, Version: c.entry.Version, Source: c.entry.Source, Platform: t.host.Platform,
 			Rows: orEmpty(c.manifest.rowIDs()), Replaces: orEmpty(c.manifest.replaced()), Services: c.entry.Manifest.Services,
 			Active: c.entry.Active, Started: c.started, Linked: c.entry.Link != "", Effective: effective(after, c.entry),
+			tree: c.entry.Tree,
 		}
 		if c.entry.Resolved != "" {
 			a.Resolved, a.Integrity = &c.entry.Resolved, &c.entry.Integrity

@@ -519,7 +519,19 @@ func TestSources(t *testing.T) {
 			t.Errorf("%s: %q %v", text, s.Text, err)
 		}
 	}
-	for _, text := range []string{"", "p", "file://host/x", "file:///x?y", "ftp://x/y.tgz", "npm:x", "a\x00b.tgz", "github:o/r"} {
+	for text, want := range map[string]Source{
+		"p": {KindNPM, "npm:p", "npm:p", "", ""}, "npm:@s/p@^1 <2": {KindNPM, "npm:@s/p@^1 <2", "npm:@s/p", "^1 <2", ""},
+		"github:o/r@v1#x.tgz":         {KindGitHub, "github:o/r@v1#x.tgz", "github:o/r", "v1", "x.tgz"},
+		"https://h.example/x.tgz?k=1": {KindAddress, "https://h.example/x.tgz?k=1", "https://h.example/x.tgz?k=1", "", ""},
+	} {
+		if s, err := ParseSource(text, "/d"); err != nil || s != want {
+			t.Errorf("%s: %+v %v", text, s, err)
+		}
+	}
+	for _, text := range []string{
+		"", "P", "file://host/x", "file:///x?y", "ftp://x/y.tgz", "npm:", "npm:../x", "npm:x@", "npm:x@https://h/y", "a\x00b.tgz", "github:o", "github:o/..",
+		"github:o/r@../x", "github:o/r#a/b", "https://u:pw@h/x.tgz", "https://h/x.zip", "https:///x.tgz", "npm:" + strings.Repeat("a", 215), "_x", ".x",
+	} {
 		_, err := ParseSource(text, "/d")
 		wantCode(t, err, fault.PluginSourceInvalid)
 	}

@@ -23,6 +23,9 @@ type Listed struct {
 	Linked   bool     `json:"linked"`
 	Platform string   `json:"platform"`
 	State    string   `json:"state"`
+	// Latest is the newest version that the source means; nil = not asked for,
+	// or not known.
+	Latest *string `json:"latest"`
 }
 
 // List gives the plugins of a profile in the order of their patches. It starts
@@ -120,7 +123,7 @@ func (h *Host) Info(ctx context.Context, name, idOrSource string) (Info, error) 
 		return Info{}, err
 	}
 	defer s.remove()
-	c, err := h.take(ctx, src, filepath.Join(s.dir, "a"), AddOptions{})
+	c, err := h.take(ctx, src, filepath.Join(s.dir, "a"), AddOptions{DryRun: true})
 	if err != nil {
 		return Info{}, err
 	}
@@ -264,7 +267,7 @@ func (h *Host) Verify(name string, ids []string) ([]Verified, error) {
 		}
 		v := Verified{ID: e.ID, Version: e.Version, Profile: name, Linked: e.Link != "", Deviations: []string{}}
 		if !v.Linked {
-			found, err := h.deviations(e.Tree)
+			found, err := h.deviations(h.treeOf(e))
 			if err != nil {
 				found = []string{err.Error()}
 			}
@@ -316,7 +319,7 @@ func (h *Host) Collect(ctx context.Context, dry bool) (Collected, error) {
 			return c, err
 		}
 		for _, e := range l.Plugins {
-			needed[e.Tree] = true
+			needed[e.Tree], needed[h.treeOf(e)] = true, true
 			if e.Previous != nil {
 				needed[e.Previous.Tree] = true
 			}

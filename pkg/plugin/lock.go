@@ -35,6 +35,7 @@ type Entry struct {
 	Source    string            `json:"source"`
 	Origin    Kind              `json:"origin"`
 	Resolved  string            `json:"resolved,omitempty"`
+	Tag       string            `json:"tag,omitempty"` // of the release that was meant
 	Integrity string            `json:"integrity,omitempty"`
 	Platforms map[string]Packed `json:"platforms,omitempty"`
 	Tree      string            `json:"tree,omitempty"`
@@ -61,8 +62,18 @@ type EntryManifest struct {
 
 // Previous is the version before the present one.
 type Previous struct {
-	Version string `json:"version"`
-	Tree    string `json:"tree"`
+	Version   string            `json:"version"`
+	Tree      string            `json:"tree"`
+	Source    string            `json:"source,omitempty"`
+	Resolved  string            `json:"resolved,omitempty"`
+	Tag       string            `json:"tag,omitempty"`
+	Integrity string            `json:"integrity,omitempty"`
+	Platforms map[string]Packed `json:"platforms,omitempty"`
+}
+
+// previous gives what is kept of an entry when another takes its place.
+func (e Entry) previous() *Previous {
+	return &Previous{e.Version, e.Tree, e.Source, e.Resolved, e.Tag, e.Integrity, e.Platforms}
 }
 
 // find gives the entry of an id, or nil.

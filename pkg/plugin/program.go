@@ -58,7 +58,7 @@ func (h *Host) open(ctx context.Context, x installed, o Offer, req backend.OpenR
 	}
 	program, err := h.program(ctx, h.dirOf(x.entry), x, o)
 	if err == nil && x.entry.Link == "" {
-		err = h.checkStart(x.entry.Tree, startFiles(h.dirOf(x.entry), program.Argv))
+		err = h.checkStart(h.treeOf(x.entry), startFiles(h.dirOf(x.entry), program.Argv))
 	}
 	if err != nil {
 		using.release()
@@ -90,7 +90,7 @@ func (h *Host) use(ctx context.Context, e Entry) (held, error) {
 	if e.Link != "" {
 		return held{}, nil
 	}
-	using, err := hold(ctx, h.treeDir(e.Tree)+".used", true)
+	using, err := hold(ctx, h.dirOf(e)+".used", true)
 	if errors.Is(err, fs.ErrPermission) || fault.Is(err, fault.PluginIO) {
 		return held{}, nil
 	}

@@ -42,18 +42,23 @@ func (h *Host) Rollback(ctx context.Context, name, id string, dry bool, compose 
 	return r, err
 }
 
-// previousOf gives the entry of the version before. Where its archive came from
-// is not known any more; its tree is.
+// previousOf gives the entry of the version before.
 func (h *Host) previousOf(e Entry) (Entry, error) {
 	if err := h.verifyTree(e.Previous.Tree); err != nil {
 		return e, err
 	}
 	back := e
 	back.Tree, back.Version = e.Previous.Tree, e.Previous.Version
-	back.Link, back.Resolved, back.Integrity, back.Platforms = "", "", "", nil
+	back.Link, back.Resolved, back.Tag, back.Integrity, back.Platforms = "", e.Previous.Resolved, e.Previous.Tag, e.Previous.Integrity, e.Previous.Platforms
+	if src, err := ParseSource(e.Previous.Source, "/"); err == nil {
+		back.Source, back.Origin = e.Previous.Source, src.Kind
+		if back.Origin == KindArchive && back.Integrity == "" {
+			back.Origin = KindDirectory
+		}
+	}
 	back.Previous = nil
 	if e.Link == "" {
-		back.Previous = &Previous{e.Version, e.Tree}
+		back.Previous = e.previous()
 	}
 	m, err := h.manifestOf(back)
 	if err != nil {

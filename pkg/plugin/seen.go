@@ -15,11 +15,13 @@ import (
 // installed: what comes again under the same name must be the same.
 type seen map[string]string
 
+func (h *Host) seenPath() string { return filepath.Join(h.Places.State, "seen.json") }
+
 // checkSeen holds digests against those that were seen before, and records what
 // is new unless record is false. With accept, what differs takes the old one's
 // place.
 func (h *Host) checkSeen(ctx context.Context, digests map[string]string, accept, record bool) error {
-	path := filepath.Join(h.Places.State, "seen.json")
+	path := h.seenPath()
 	if record {
 		if err := os.MkdirAll(h.Places.State, 0o700); err != nil {
 			return ioFault(err, "write", path)

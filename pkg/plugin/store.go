@@ -181,7 +181,7 @@ func (h *Host) dirOf(e Entry) string {
 	if e.Link != "" {
 		return e.Link
 	}
-	return h.treeDir(e.Tree)
+	return h.treeDir(h.treeOf(e))
 }
 
 // verifyTree hashes a tree of the store. Its error names the first files that
