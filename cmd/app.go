@@ -26,6 +26,7 @@ type app struct {
 
 	providers backend.Registry // nil = the built-in ones
 	composed  *profile.Composition
+	tried     []backend.Provider // those of a plugin under test, instead of the profile's plugins
 	secrets   *profile.Secrets
 
 	// direct: this command opens worlds itself and uses no keeper.

@@ -94,7 +94,12 @@ func (a *app) request() (profile.Request, error) {
 		Name: f.profile, Named: f.named, Files: f.profileFile, Overrides: f.overrides,
 		NoPlugins: f.noPlugins, NoProject: f.noProject, DefaultConfig: f.defaultConfig,
 		Environ: a.Environ, Dir: dir, Providers: a.registry(),
-		Plugins: func(name string) (profile.Plugged, error) { return a.pluginHost(dir).Plugged(name) },
+		Plugins: func(name string) (profile.Plugged, error) {
+			if a.tried != nil {
+				return profile.Plugged{Providers: a.tried}, nil
+			}
+			return a.pluginHost(dir).Plugged(name)
+		},
 	}, nil
 }
 

@@ -19,7 +19,8 @@ import (
 )
 
 type conformanceOptions struct {
-	only string
+	only   string
+	plugin string
 }
 
 // conformanceResult is the JSON of conformance (design.md 2).
@@ -45,17 +46,37 @@ func newConformance(a *app) *cobra.Command {
 		Use:   "conformance",
 		Short: "Run the contract's cases against the profile's world",
 		Long: "Run the numbered cases of the file and the process contract against the world of the profile, in a directory that is " +
-			"made for them and removed afterwards. The status is 0 only if every case that applies has passed, else 1.",
+			"made for them and removed afterwards. With --plugin the world is that of the first provider of an installed plugin, or of " +
+			"one in a directory or an archive, and the cases of the protocol come first; its config is set with --set config.KEY=VALUE. The status is 0 only if every case that applies has passed, else 1.",
 		Args: none,
 		RunE: a.run(func(ctx context.Context, _ []string) error { return runConformance(ctx, a, o) }),
 	}
-	c.Flags().StringVar(&o.only, "only", "", "run one suite: files or processes (default: both)")
+	c.Flags().StringVar(&o.only, "only", "", "run one suite: protocol, files or processes (default: all that apply)")
+	c.Flags().StringVar(&o.plugin, "plugin", "", "the `ID` of an installed plugin, or the PATH of one (default: the profile's world)")
 	return c
 }
 
 func runConformance(ctx context.Context, a *app, o conformanceOptions) error {
-	if o.only != "" && o.only != "files" && o.only != "processes" {
-		return usage("--only must be files or processes")
+	switch {
+	case o.only == "protocol" && o.plugin == "":
+		return usage("--only protocol needs --plugin")
+	case o.only != "" && o.only != "protocol" && o.only != "files" && o.only != "processes":
+		return usage("--only must be protocol, files or processes")
+	}
+	r := &conformanceRun{app: a, result: conformanceResult{Cases: []conformanceCase{}}}
+	if o.plugin != "" {
+		tried, err := a.tryPlugin(ctx, o.plugin)
+		if err != nil {
+			return err
+		}
+		defer tried.Close()
+		r.result.Backend = tried.Providers[0].Name
+		if err := r.protocol(ctx, tried, o.only); err != nil {
+			return err
+		}
+	}
+	if o.only == "protocol" {
+		return r.finish()
 	}
 	a.direct = true // each case opens the world anew
 	return a.withWorld(ctx, func(w *world) error {
@@ -68,7 +89,7 @@ func runConformance(ctx context.Context, a *app, o conformanceOptions) error {
 			return err
 		}
 		defer s.remove()
-		r := &conformanceRun{app: a, result: conformanceResult{Backend: w.provider, Cases: []conformanceCase{}}}
+		r.result.Backend = w.provider
 		if o.only != "processes" {
 			err = r.files(ctx, w, s)
 		}

@@ -42,19 +42,10 @@ func (h *Host) open(ctx context.Context, x installed, o Offer, req backend.OpenR
 	if err != nil {
 		return nil, err
 	}
-	secrets := map[string]string{}
-	for _, f := range o.Config {
-		if !f.Secret {
-			continue
-		}
-		value, err := req.Secret(ctx, f.Key)
-		if err != nil {
-			using.release()
-			return nil, err
-		}
-		if value != "" {
-			secrets[f.Key] = value
-		}
+	secrets, err := secretsOf(ctx, o, req)
+	if err != nil {
+		using.release()
+		return nil, err
 	}
 	program, err := h.program(ctx, h.dirOf(x.entry), x, o)
 	if err == nil && x.entry.Link == "" {
@@ -70,6 +61,24 @@ func (h *Host) open(ctx context.Context, x installed, o Offer, req backend.OpenR
 		return nil, err
 	}
 	return usedWorld{w, using}, nil
+}
+
+// secretsOf resolves the secret fields of a provider's config.
+func secretsOf(ctx context.Context, o Offer, req backend.OpenRequest) (map[string]string, error) {
+	secrets := map[string]string{}
+	for _, f := range o.Config {
+		if !f.Secret {
+			continue
+		}
+		value, err := req.Secret(ctx, f.Key)
+		if err != nil {
+			return nil, err
+		}
+		if value != "" {
+			secrets[f.Key] = value
+		}
+	}
+	return secrets, nil
 }
 
 // usedWorld holds the tree of its plugin, so that gc leaves it.

@@ -202,7 +202,7 @@ type hostile struct {
 }
 
 func (h hostile) frame(f Frame) {
-	if _, err := h.conn.Write(appendFrame(nil, f)); err != nil {
+	if _, err := h.conn.Write(AppendFrame(nil, f)); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -313,8 +313,8 @@ func TestLostConnectionFailsCalls(t *testing.T) {
 // Case 125: no bytes of a peer crash the reader or make it allocate more than a
 // frame.
 func FuzzReadFrame(f *testing.F) {
-	f.Add(appendFrame(nil, Frame{Stream: 1, Kind: KindCall, Body: []byte(`{"m":"fs.read","p":{}}`)}))
-	f.Add(appendFrame(nil, Frame{Stream: 1, Kind: KindData, Port: 1, FIN: true, Body: []byte("x")}))
+	f.Add(AppendFrame(nil, Frame{Stream: 1, Kind: KindCall, Body: []byte(`{"m":"fs.read","p":{}}`)}))
+	f.Add(AppendFrame(nil, Frame{Stream: 1, Kind: KindData, Port: 1, FIN: true, Body: []byte("x")}))
 	f.Add([]byte("hello, I am not a frame"))
 	f.Add([]byte{0, 0x10, 0, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -327,7 +327,7 @@ func FuzzReadFrame(f *testing.F) {
 			if len(frame.Body) > MaxBody {
 				t.Fatalf("a body of %d bytes", len(frame.Body))
 			}
-			again, err := ReadFrame(bytes.NewReader(appendFrame(nil, frame)))
+			again, err := ReadFrame(bytes.NewReader(AppendFrame(nil, frame)))
 			if err != nil || !bytes.Equal(again.Body, frame.Body) || again.Stream != frame.Stream || again.FIN != frame.FIN {
 				t.Fatalf("%v written and read again is %v, %v", frame, again, err)
 			}
@@ -338,9 +338,9 @@ func FuzzReadFrame(f *testing.F) {
 // Both sides stay alive under random bytes behind a good beginning.
 func FuzzConn(f *testing.F) {
 	hello, _ := json.Marshal(Hello{Protocol: 1, Window: DefaultWindow})
-	good := appendFrame(nil, Frame{Kind: KindHello, Body: hello})
-	f.Add(append(good, appendFrame(nil, Frame{Stream: 1, Kind: KindCall, Body: []byte(`{"m":"echo"}`)})...))
-	f.Add(append(good, appendFrame(nil, Frame{Stream: 1, Kind: KindEnd, Body: []byte(`{"error":{"code":"x"}}`)})...))
+	good := AppendFrame(nil, Frame{Kind: KindHello, Body: hello})
+	f.Add(append(good, AppendFrame(nil, Frame{Stream: 1, Kind: KindCall, Body: []byte(`{"m":"echo"}`)})...))
+	f.Add(append(good, AppendFrame(nil, Frame{Stream: 1, Kind: KindEnd, Body: []byte(`{"error":{"code":"x"}}`)})...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, serve := range []Handler{nil, echo} {
 			c := NewConn(&recording{Reader: bytes.NewReader(b)}, Options{Serve: serve})

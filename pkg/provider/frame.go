@@ -17,6 +17,7 @@ import (
 // Bounds of the protocol (plugins.md 32).
 const (
 	headerSize    = 12
+	pingSize      = 8         // body of PING and PONG, in bytes: the answers to a flood stay small
 	MaxBody       = 1 << 20   // largest body of a frame, in bytes
 	MaxData       = 64 << 10  // largest body of a DATA frame
 	DefaultWindow = 256 << 10 // credit of each port at the start, in bytes
@@ -107,6 +108,8 @@ func checkHeader(f Frame, length uint32, raw []byte) error {
 		return protocolError("unknown frame kind %d%s", f.Kind, quoteNoise(raw))
 	case f.Kind == KindData && length > MaxData:
 		return protocolError("a DATA frame of %d bytes is over the limit of %d", length, MaxData)
+	case (f.Kind == KindPing || f.Kind == KindPong) && length != pingSize:
+		return protocolError("a PING or PONG of %d bytes instead of %d", length, pingSize)
 	case f.Kind <= lastCritical && f.Port >= portCount:
 		return protocolError("unknown port %d", f.Port)
 	}
@@ -124,8 +127,8 @@ func quoteNoise(b []byte) string {
 	return fmt.Sprintf("; the peer printed to standard output after the start of the protocol: %q", b)
 }
 
-// appendFrame puts a frame at the end of dst.
-func appendFrame(dst []byte, f Frame) []byte {
+// AppendFrame puts a frame at the end of dst.
+func AppendFrame(dst []byte, f Frame) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(f.Body)))
 	dst = binary.BigEndian.AppendUint32(dst, f.Stream)
 	dst = append(dst, byte(f.Kind), byte(f.Port), 0, 0)

@@ -45,7 +45,7 @@ func (s *sender) queue(f Frame) error {
 	if s.count++; s.count > maxQueuedControl {
 		return protocolError("more than %d control frames wait for the peer to read", maxQueuedControl)
 	}
-	s.control = appendFrame(s.control, f)
+	s.control = AppendFrame(s.control, f)
 	s.cond.Signal()
 	return nil
 }
@@ -77,7 +77,7 @@ func (s *sender) run() error {
 		}
 		buf = append(buf[:0], control...)
 		if d != nil {
-			buf = appendFrame(buf, d.frame)
+			buf = AppendFrame(buf, d.frame)
 		}
 		_, err := s.w.Write(buf)
 		if d != nil {

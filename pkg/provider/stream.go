@@ -166,7 +166,7 @@ func (s *Stream) Result(ctx context.Context, v any) error {
 }
 
 // cancelWait is how long a cancelled call may take to end.
-const cancelWait = 30 * time.Second
+const cancelWait = 10 * time.Second
 
 func (s *Stream) awaitEnd() {
 	timer := time.NewTimer(cancelWait)

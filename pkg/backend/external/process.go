@@ -33,26 +33,42 @@ type process struct {
 	cmd    *exec.Cmd
 	conn   *provider.Conn
 	stderr *tail
-	exited chan struct{} // closed when it has been waited for
+	exited chan struct{} // closed when it has ended
+	ended  chan struct{} // closed when its group has been signalled for the last time
+	reaped chan struct{} // closed when it has been waited for
+	guard  *guard
 	once   sync.Once
 }
 
-// start runs the program in a process group of its own and waits for its start
-// line, as long as ctx allows.
+// start runs the program and connects to it.
 func start(ctx context.Context, argv, pass []string, req backend.OpenRequest) (*process, error) {
-	if len(argv) == 0 || argv[0] == "" {
-		return nil, fault.New(fault.ProfileInvalid, "start", "", "argv of the external provider names no program")
-	}
-	depth, err := nextDepth(req.Environ)
+	p, stream, err := launch(ctx, argv, pass, req)
 	if err != nil {
 		return nil, err
 	}
+	p.conn = provider.NewConn(stream, provider.Options{
+		Hello: provider.Hello{Name: "afield", Features: []string{"log"}},
+		Log:   func(l provider.Log) { req.Log.Info("provider", "level", l.Level, "msg", l.Msg) },
+	})
+	return p, nil
+}
+
+// launch runs the program in a process group of its own and waits for its start
+// line, as long as ctx allows.
+func launch(ctx context.Context, argv, pass []string, req backend.OpenRequest) (*process, io.ReadWriteCloser, error) {
+	if len(argv) == 0 || argv[0] == "" {
+		return nil, nil, fault.New(fault.ProfileInvalid, "start", "", "argv of the external provider names no program")
+	}
+	depth, err := nextDepth(req.Environ)
+	if err != nil {
+		return nil, nil, err
+	}
 	nonce := newNonce()
-	p := &process{argv: argv, stderr: &tail{max: stderrKept}, exited: make(chan struct{})}
+	p := &process{argv: argv, stderr: &tail{max: stderrKept}, exited: make(chan struct{}), ended: make(chan struct{}), reaped: make(chan struct{})}
 	p.cmd = exec.Command(argv[0], argv[1:]...)
 	p.cmd.Dir = req.HostDir
 	p.cmd.Env = environment(req.Environ, pass, nonce, depth)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = ownGroup()
 	p.cmd.Stderr = p.stderr
 	p.cmd.WaitDelay = stopWait // a child of the program may hold its stderr
 	in, out, err := pipes(p.cmd)
@@ -60,18 +76,21 @@ func start(ctx context.Context, argv, pass []string, req backend.OpenRequest) (*
 		err = p.run()
 	}
 	if err != nil {
-		return nil, notStarted(argv[0], err)
+		return nil, nil, notStarted(argv[0], err)
 	}
-	if err := p.shakeHands(ctx, in, out, nonce, req); err != nil {
+	p.guard = startGuard(p.cmd.Process.Pid)
+	stream, err := p.awaitStart(ctx, in, out, nonce, req)
+	if err != nil {
 		p.stop()
-		return nil, p.explain(err)
+		return nil, nil, p.explain(err)
 	}
-	return p, nil
+	return p, stream, nil
 }
 
 // run starts the program and waits for its end beside the caller, on one
 // thread: the kernel sends the parent-death signal when the thread ends that
-// has started the child.
+// has started the child. Until its group has been signalled for the last time
+// the program is not reaped, so that the group's id stays ours.
 func (p *process) run() error {
 	started := make(chan error)
 	go func() {
@@ -80,9 +99,14 @@ func (p *process) run() error {
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			p.cmd.Wait()
+			awaitExit(p.cmd)
 		}
 		close(p.exited)
+		if err == nil {
+			<-p.ended
+			p.cmd.Wait()
+		}
+		close(p.reaped)
 	}()
 	return <-started
 }
@@ -124,7 +148,8 @@ func (d duplex) Close() error {
 	return errors.Join(d.in.Close(), d.out.Close())
 }
 
-func (p *process) shakeHands(ctx context.Context, in io.WriteCloser, out io.ReadCloser, nonce string, req backend.OpenRequest) error {
+// awaitStart waits for the start line and gives the stream behind it.
+func (p *process) awaitStart(ctx context.Context, in io.WriteCloser, out io.ReadCloser, nonce string, req backend.OpenRequest) (io.ReadWriteCloser, error) {
 	p.cmd.Stdin.(*os.File).Close()
 	p.cmd.Stdout.(*os.File).Close()
 	r := bufio.NewReaderSize(out, provider.MaxData+1024)
@@ -135,7 +160,7 @@ func (p *process) shakeHands(ctx context.Context, in io.WriteCloser, out io.Read
 			req.Log.Info("the provider printed before its start line", "text", noise)
 		}
 		if err != nil && noise != "" {
-			err = fmt.Errorf("%w; it printed %q", err, clip(noise, 200))
+			err = fmt.Errorf("%w; it printed %q", err, first(noise, 200))
 		}
 		started <- err
 	}()
@@ -148,13 +173,9 @@ func (p *process) shakeHands(ctx context.Context, in io.WriteCloser, out io.Read
 	if err != nil {
 		in.Close()
 		out.Close()
-		return err
+		return nil, err
 	}
-	p.conn = provider.NewConn(duplex{r, in, out}, provider.Options{
-		Hello: provider.Hello{Name: "afield", Features: []string{"log"}},
-		Log:   func(l provider.Log) { req.Log.Info("provider", "level", l.Level, "msg", l.Msg) },
-	})
-	return nil
+	return duplex{r, in, out}, nil
 }
 
 // environment is what a provider gets of ours: names that every program needs,
@@ -193,7 +214,9 @@ func (p *process) stop() {
 			// The group outlives its leader where the program left children.
 			syscall.Kill(-p.cmd.Process.Pid, signal)
 		}
-		<-p.exited
+		close(p.ended)
+		<-p.reaped
+		p.guard.stop()
 	})
 }
 
@@ -211,6 +234,11 @@ func (p *process) explain(err error) error {
 		text += fmt.Sprintf("; its last words: %s", clip(said, stderrTail))
 	}
 	return fault.Wrap(err, fault.PluginStartFailed, "start", p.argv[0], "%s", text)
+}
+
+// first keeps the beginning of a text.
+func first(s string, n int) string {
+	return strings.ToValidUTF8(s[:min(n, len(s))], "\uFFFD")
 }
 
 // clip keeps the end of a text.

@@ -2,6 +2,7 @@ package external
 
 import (
 	"context"
+	"io"
 	"os"
 	"time"
 
@@ -80,4 +81,30 @@ func (p Program) start(ctx context.Context, req backend.OpenRequest) (*process, 
 		return nil, nil, proc.explain(err)
 	}
 	return proc, hello, nil
+}
+
+// Dial starts the program and gives its stream behind the start line, for
+// callers that speak the protocol frame by frame. Closing it ends the program.
+func (p Program) Dial(ctx context.Context, req backend.OpenRequest) (io.ReadWriteCloser, error) {
+	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
+		return nil, fault.Wrap(err, fault.PluginIO, "start", p.Dir, "cannot make the directory of the provider: %s", err)
+	}
+	req.HostDir = p.Dir
+	proc, stream, err := launch(ctx, p.Argv, p.Env, req)
+	if err != nil {
+		return nil, err
+	}
+	return dialled{stream, proc}, nil
+}
+
+// dialled is a stream whose end ends the program.
+type dialled struct {
+	io.ReadWriteCloser
+	process *process
+}
+
+func (d dialled) Close() error {
+	err := d.ReadWriteCloser.Close()
+	d.process.stop()
+	return err
 }
