@@ -23,6 +23,15 @@ test: ## install what the tests need and run all of them
 test-live: ## run the suites on the real services whose keys are set
 	AFIELD_TEST_LIVE=1 go test -v -count=1 -timeout 60m -run '^TestLive' ./pkg/backend/...
 
+.PHONY: test-examples
+test-examples: ## run the whole suites against the example plugins
+	AFIELD_TEST_EXAMPLES=1 go test -v -count=1 -timeout 30m -run TestExamplesConform ./cmd
+
+.PHONY: fuzz
+fuzz: ## fuzz what reads a provider's bytes and a plugin's files, a minute each
+	for t in provider:FuzzReadFrame provider:FuzzConn plugin:FuzzManifest plugin:FuzzUnpack plugin:FuzzSource; do \
+		go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime 60s ./pkg/$${t%%:*} || exit 1; done
+
 .PHONY: bench
 bench: build ## measure against the peers, printed as ratios
 	scripts/bench.sh

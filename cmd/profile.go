@@ -13,7 +13,7 @@ import (
 func newProfile(a *app) *cobra.Command {
 	return newGroup("profile", "Show, check and choose profiles",
 		newProfileList(a), newProfileShow(a), newProfileExplain(a), newProfileValidate(a), newProfilePath(a),
-		newProfileUse(a), newProfileInit(a), newProfileTrust(a), newProfileUntrust(a), newProfileTrusted(a))
+		newProfileUse(a), newProfileInit(a), newProfileImportDsh(a), newProfileTrust(a), newProfileUntrust(a), newProfileTrusted(a))
 }
 
 // completeProfile completes the name of a profile.

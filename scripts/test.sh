@@ -15,6 +15,7 @@ need cc gcc
 need tmux tmux
 need node nodejs
 need npm npm
+need python3 python3-minimal
 need setpriv util-linux
 need ps procps
 need rg ripgrep

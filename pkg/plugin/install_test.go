@@ -541,6 +541,31 @@ func TestSources(t *testing.T) {
 	h.refuseAdd(t, fault.PluginDenied, AddOptions{NoStart: true}, pluginArchive(t, pluginFiles("acme", "1.0.0")))
 }
 
+// Case 102: listing, describing and composing start no plugin, and ask nobody.
+func TestCase102ListingStartsNothing(t *testing.T) {
+	r := newRegistry(t)
+	h := newHost(t)
+	h.npmrc(t, "registry="+r.URL)
+	files := pluginFiles("acme", "1.0.0")
+	mark := filepath.Join(t.TempDir(), "started")
+	files["bin/serve!"] = "#!/bin/sh\ntouch " + mark + "\n"
+	r.add(t, "acme", "1.0.0", "latest", files)
+	h.mustAdd(t, AddOptions{NoStart: true}, "acme")
+	r.Close()
+	if list, err := h.List("default"); err != nil || len(list) != 1 || list[0].State != "ok" {
+		t.Errorf("%+v %v", list, err)
+	}
+	if _, err := h.Info(context.Background(), "default", "acme"); err != nil {
+		t.Error(err)
+	}
+	if p, err := h.Plugged("default"); err != nil || composer(h)(p).Err() != nil {
+		t.Error(err)
+	}
+	if exists(mark) {
+		t.Error("the plugin was started")
+	}
+}
+
 // Case 95: looking changes nothing.
 func TestLookingChangesNothing(t *testing.T) {
 	h := newHost(t)

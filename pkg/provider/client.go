@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -28,6 +29,19 @@ var _ backend.World = (*World)(nil)
 // does not own the connection. identity names the world for locks and ledgers;
 // "" takes the name that the serving side gives.
 func OpenWorld(ctx context.Context, c *Conn, p OpenParams, identity string) (*World, error) {
+	return OpenWorldOn(ctx, c, p, identity, Host{NewFileMode: -1})
+}
+
+// Host is what this machine adds to a world at driver level, whose contract is
+// built here.
+type Host struct {
+	StateDir    string // for locks; "" = those of this process only
+	NewFileMode int    // -1: the world's default
+	Log         *slog.Logger
+}
+
+// OpenWorldOn does so with what this machine adds.
+func OpenWorldOn(ctx context.Context, c *Conn, p OpenParams, identity string, host Host) (*World, error) {
 	s, err := c.Call("world.open", p)
 	if err != nil {
 		return nil, err
@@ -49,11 +63,11 @@ func OpenWorld(ctx context.Context, c *Conn, p OpenParams, identity string) (*Wo
 	if w.identity == "" {
 		w.identity = w.opened.Identity
 	}
-	return w, w.adopt(ctx, p)
+	return w, w.adopt(ctx, p, host)
 }
 
 // adopt makes the halves that the provider offers.
-func (w *World) adopt(ctx context.Context, p OpenParams) error {
+func (w *World) adopt(ctx context.Context, p OpenParams, host Host) error {
 	hello, err := w.conn.Greeted(ctx)
 	if err != nil {
 		return err
@@ -61,6 +75,10 @@ func (w *World) adopt(ctx context.Context, p OpenParams) error {
 	for _, offered := range hello.Providers {
 		if offered.Name != p.Provider && p.Provider != "" {
 			continue
+		}
+		if offered.Level == "driver" {
+			w.build(p, offered, host)
+			return nil
 		}
 		if slices.Contains(offered.Services, "fs") {
 			w.files = &Files{
@@ -77,6 +95,21 @@ func (w *World) adopt(ctx context.Context, p OpenParams) error {
 		return nil
 	}
 	return fault.New(fault.PluginProtocol, "open", "", "the provider offers no %q, only %s", p.Provider, offeredNames(hello))
+}
+
+// build puts the contract on a provider at driver level.
+func (w *World) build(p OpenParams, offered HelloProvider, host Host) {
+	if slices.Contains(offered.Services, "fs") {
+		d := &DriverFiles{w.conn, p.World, w.opened.Facts.files(offered.Name, string(w.opened.Cwd))}
+		w.files = remotefs.New(d, remotefs.Options{
+			Locks: remotefs.NewLocks(host.StateDir, w.identity), NewFileMode: host.NewFileMode, Log: host.Log,
+		})
+	}
+	if slices.Contains(offered.Services, "exec") {
+		d := &DriverProcesses{w.conn, p.World, w.opened.Facts.processes(offered.Name)}
+		d.facts.Terminals = false
+		w.processes = remoteexec.New(d, remoteexec.Options{})
+	}
 }
 
 func offeredNames(h *Hello) string {

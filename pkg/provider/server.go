@@ -18,6 +18,9 @@ type Server struct {
 	Hello Hello
 	// Open makes a world for world.open. The context lives as long as the world.
 	Open func(ctx context.Context, p OpenParams) (backend.World, Opened, error)
+	// OpenDrivers makes one at driver level instead (plugins.md 36): the caller
+	// builds the contract on it. The facts of Opened are filled in.
+	OpenDrivers func(ctx context.Context, p OpenParams) (Drivers, Opened, error)
 }
 
 // OpenParams are the parameters of world.open (plugins.md 33).
@@ -68,6 +71,8 @@ type session struct {
 type openWorld struct {
 	ready chan struct{}
 	world backend.World
+	files *driverFiles // at driver level
+	procs *driverProcs
 	err   error
 }
 
@@ -101,12 +106,19 @@ func (x *session) serveWorld(s *Stream) {
 		s.Fail(err)
 		return
 	}
-	w, err := x.world(s, p.World)
+	open, err := x.world(s, p.World)
 	if err != nil {
 		s.Fail(err)
 		return
 	}
+	w := open.world
 	switch {
+	case strings.HasPrefix(s.Method, "fsd.") && open.files != nil:
+		open.files.serve(s)
+	case strings.HasPrefix(s.Method, "execd.") && open.procs != nil:
+		open.procs.serve(s)
+	case w == nil:
+		s.Fail(unknownMethod(s.Method))
 	case strings.HasPrefix(s.Method, "fs."):
 		serveFiles(s, w.Files())
 	case s.Method == "exec.which":
@@ -121,7 +133,7 @@ func (x *session) serveWorld(s *Stream) {
 }
 
 // world waits for a world that is being opened.
-func (x *session) world(s *Stream, id string) (backend.World, error) {
+func (x *session) world(s *Stream, id string) (*openWorld, error) {
 	x.mu.Lock()
 	w := x.worlds[id]
 	x.mu.Unlock()
@@ -130,7 +142,7 @@ func (x *session) world(s *Stream, id string) (backend.World, error) {
 	}
 	select {
 	case <-w.ready:
-		return w.world, w.err
+		return w, w.err
 	case <-s.Context().Done():
 		return nil, fault.Aborted(s.Context(), fault.FSAborted, s.Method, "")
 	}
@@ -150,6 +162,10 @@ func (x *session) open(s *Stream) {
 		return
 	}
 	defer x.drop(p.World)
+	if x.server.OpenDrivers != nil {
+		x.openDrivers(s, p, w)
+		return
+	}
 	world, opened, err := x.server.Open(s.Context(), p)
 	w.world, w.err = world, err
 	close(w.ready)

@@ -208,12 +208,17 @@ func (s *Stream) Finish(result any) error {
 
 // Fail ends the call with an error.
 func (s *Stream) Fail(err error) error {
-	b, _ := json.Marshal(map[string]any{"error": encodeError(err)})
-	sent := s.end(b)
+	sent := s.failWith(encodeError(err))
 	if sent != errEnded && s.conn.failed != nil {
 		s.conn.failed(err)
 	}
 	return sent
+}
+
+// failWith ends the call with the wire form of an error.
+func (s *Stream) failWith(e wireError) error {
+	b, _ := json.Marshal(map[string]any{"error": e})
+	return s.end(b)
 }
 
 // end sends END once and forgets the stream.

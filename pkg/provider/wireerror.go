@@ -21,6 +21,7 @@ type wireError struct {
 	Path    string `json:"path,omitempty"`
 	Hint    string `json:"hint,omitempty"`
 	Retry   string `json:"retry"`
+	Errno   string `json:"errno,omitempty"` // name of the system error, at driver level
 }
 
 // words are the codes of the protocol that differ from those of the command
@@ -36,6 +37,8 @@ var words = [...]struct {
 	{"UNSUPPORTED", fault.BackendUnsupported},
 	{"world-gone", fault.BackendWorldGone},
 	{"internal", fault.BackendInternal},
+	{"EXISTS", fault.FSNotObserved},
+	{"NO_SUCH_GROUP", fault.ExecSignalNotDelivered},
 }
 
 // encodeError gives the wire form of an error: file codes as they are, kinds of
@@ -50,7 +53,7 @@ func encodeError(err error) wireError {
 
 func wireCode(code fault.Code) string {
 	for _, w := range words {
-		if w.code == code {
+		if w.code == code && w.code != fault.FSNotObserved && w.code != fault.ExecSignalNotDelivered {
 			return w.wire
 		}
 	}
@@ -70,6 +73,9 @@ func wireCode(code fault.Code) string {
 func (w *wireError) decode() error {
 	e := fault.New(w.code(), w.Op, w.Path, "%s", clip(w.Message))
 	e.Hint = w.Hint
+	if n := errnoNamed(w.Errno); n != 0 {
+		e.Err = n
+	}
 	switch w.Retry {
 	case "safe":
 		e.Retry = fault.RetrySafe

@@ -46,10 +46,10 @@ func (p Program) Open(ctx context.Context, req backend.OpenRequest, secrets map[
 	if err != nil {
 		return nil, err
 	}
-	w, err := provider.OpenWorld(ctx, proc.conn, provider.OpenParams{
+	w, err := provider.OpenWorldOn(ctx, proc.conn, provider.OpenParams{
 		World: "w", Provider: p.Provider, Config: req.Config, Secrets: secrets,
 		Cwd: provider.Raw(req.Cwd), CwdMustExist: req.Cwd != "",
-	}, identity(map[string]any{"argv": p.Argv, "provider": p.Provider, "config": req.Config}))
+	}, identity(map[string]any{"argv": p.Argv, "provider": p.Provider, "config": req.Config}), hostOf(req))
 	if err != nil {
 		proc.stop()
 		return nil, err

@@ -46,9 +46,9 @@ type World struct {
 
 // Open starts the program, shakes hands, and opens its world: one round trip
 // behind the program's start.
-func Open(ctx context.Context, req backend.OpenRequest) (*World, error) {
+func Open(outer context.Context, req backend.OpenRequest) (*World, error) {
 	limit := time.Duration(req.Config["startTimeoutMs"].(int64)) * time.Millisecond
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(outer, limit)
 	defer cancel()
 	p, err := start(ctx, words(req.Config["argv"]), words(req.Config["env"]), req)
 	if err != nil {
@@ -56,6 +56,9 @@ func Open(ctx context.Context, req backend.OpenRequest) (*World, error) {
 	}
 	w, err := open(ctx, p, req)
 	if err != nil {
+		if ctx.Err() != nil && outer.Err() == nil {
+			err = fault.Wrap(err, fault.PluginStartFailed, "start", p.argv[0], "it did not open its world within %s", limit)
+		}
 		p.stop()
 		return nil, p.explain(err)
 	}
@@ -65,9 +68,14 @@ func Open(ctx context.Context, req backend.OpenRequest) (*World, error) {
 func open(ctx context.Context, p *process, req backend.OpenRequest) (*provider.World, error) {
 	name, _ := req.Config["provider"].(string)
 	config, _ := req.Config["config"].(map[string]any)
-	return provider.OpenWorld(ctx, p.conn, provider.OpenParams{
+	return provider.OpenWorldOn(ctx, p.conn, provider.OpenParams{
 		World: "w", Provider: name, Config: config, Cwd: provider.Raw(req.Cwd), CwdMustExist: req.Cwd != "",
-	}, identity(req.Config))
+	}, identity(req.Config), hostOf(req))
+}
+
+// hostOf gives what a world at driver level needs of this machine.
+func hostOf(req backend.OpenRequest) provider.Host {
+	return provider.Host{StateDir: req.StateDir, NewFileMode: req.NewFileMode, Log: req.Log}
 }
 
 // identity names the world by what starts it.

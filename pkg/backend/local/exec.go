@@ -19,7 +19,12 @@ type ProcessOptions struct {
 
 // Processes gives this machine's processes. The caller ends them with Shutdown.
 func Processes(o ProcessOptions) remoteexec.Runtime {
-	return remoteexec.New(&execDriver{base: baseEnv(o.Environ), dir: o.Dir}, remoteexec.Options{})
+	return remoteexec.New(ProcessDriver(o), remoteexec.Options{})
+}
+
+// ProcessDriver gives the driver alone, for a contract that is built elsewhere.
+func ProcessDriver(o ProcessOptions) remoteexec.Driver {
+	return &execDriver{base: baseEnv(o.Environ), dir: o.Dir}
 }
 
 // baseEnv is the caller's environment without what looks like a credential and

@@ -348,7 +348,11 @@ func stuckConsumer(p *peer) error {
 	if !slices.ContainsFunc(p.hello.Providers, func(o provider.HelloProvider) bool { return slices.Contains(o.Services, "exec") }) {
 		return nil
 	}
-	id, err := p.call("exec.spawn", map[string]any{"world": p.open.World, "argv": []string{"sh", "-c", "while :; do echo 0123456789012345678901234567890123456789; done"},
+	method := "exec.spawn"
+	if p.hello.Providers[0].Level == "driver" {
+		method = "execd.start"
+	}
+	id, err := p.call(method, map[string]any{"world": p.open.World, "argv": []string{"sh", "-c", "while :; do echo 0123456789012345678901234567890123456789; done"},
 		"cwd": p.open.Cwd, "stdin": "ignore", "stdout": "pipe", "stderr": "pipe", "graceMs": 100})
 	if err != nil {
 		return err

@@ -173,6 +173,11 @@ func attempt(b Backend, c Case) Result {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		defer func() {
+			if r := recover(); r != nil && p.failed == "" {
+				p.failed = fmt.Sprintf("what came back made the case break: %v", r)
+			}
+		}()
 		run(p, b, c)
 	}()
 	<-done
