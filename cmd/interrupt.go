@@ -12,7 +12,11 @@ import (
 // ctx ends.
 func (a *app) newOutput(ctx context.Context) io.Writer {
 	enlargePipe(a.Out)
-	return &output{ctx: ctx, w: a.Out}
+	patient := &output{ctx: ctx, w: a.Out}
+	if f, ok := a.Out.(*os.File); ok {
+		return directOutput(ctx, f, patient)
+	}
+	return patient
 }
 
 // output writes from a goroutine of its own, because a write to a pipe that
@@ -38,14 +42,18 @@ func (o *output) Write(p []byte) (int, error) {
 	select {
 	case o.in <- p:
 	case <-o.ctx.Done():
-		return 0, fault.Aborted(o.ctx, fault.FSAborted, "output", "")
+		return 0, outputAborted(o.ctx)
 	}
 	select {
 	case w := <-o.done:
 		return w.n, w.err
 	case <-o.ctx.Done():
-		return 0, fault.Aborted(o.ctx, fault.FSAborted, "output", "")
+		return 0, outputAborted(o.ctx)
 	}
+}
+
+func outputAborted(ctx context.Context) error {
+	return fault.Aborted(ctx, fault.FSAborted, "output", "")
 }
 
 // serve writes until the context ends.

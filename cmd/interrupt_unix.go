@@ -19,12 +19,21 @@ type interruptible struct {
 }
 
 func newInterruptible(ctx context.Context, f *os.File) (*interruptible, error) {
+	wake, err := wakeAtEnd(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &interruptible{ctx, f, wake}, nil
+}
+
+// wakeAtEnd gives a descriptor that becomes readable when ctx ends.
+func wakeAtEnd(ctx context.Context) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { w.Close() })
-	return &interruptible{ctx, f, r}, nil
+	return r, nil
 }
 
 func (i *interruptible) Read(p []byte) (int, error) {

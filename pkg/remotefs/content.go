@@ -77,7 +77,7 @@ func (c *content) checkHead() error {
 	if c.raw {
 		return nil
 	}
-	if !utf8.Valid(c.head[:end]) {
+	if !validText(c.head[:end]) {
 		return notText(c.op, c.display, "the content is not UTF-8 text")
 	}
 	return nil
@@ -137,7 +137,7 @@ func (c *content) valid(p []byte) bool {
 	if end < len(p) {
 		c.unfinished = copy(c.tail[:], p[end:])
 	}
-	return utf8.Valid(p[:end])
+	return validText(p[:end])
 }
 
 // end is the verdict at the end of the source.
@@ -215,7 +215,7 @@ func folded(p []byte) *string {
 // priorText gives the text of a prior content for an outcome, nil if it is none
 // (remotefs.md 7, step 4).
 func priorText(p []byte) *string {
-	if p == nil || bytes.IndexByte(p, 0) >= 0 || !utf8.Valid(p) {
+	if p == nil || bytes.IndexByte(p, 0) >= 0 || !validText(p) {
 		return nil
 	}
 	return folded(bytes.TrimPrefix(p, byteOrderMark))

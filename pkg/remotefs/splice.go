@@ -3,7 +3,6 @@ package remotefs
 import (
 	"bytes"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/afield-dev/afield/pkg/fault"
 )
@@ -28,7 +27,7 @@ func newDocument(p []byte, display string) (*document, error) {
 	if bytes.IndexByte(p, 0) >= 0 {
 		return nil, notText("edit", display, "binary file")
 	}
-	if !utf8.Valid(p) {
+	if !validText(p) {
 		return nil, notText("edit", display, "invalid UTF-8 text")
 	}
 	d := &document{raw: bytes.TrimPrefix(p, byteOrderMark)}

@@ -112,7 +112,7 @@ func (s *TextStream) fill() ([]byte, error) {
 	if err == nil {
 		end -= unfinished(data)
 	}
-	if !utf8.Valid(data[:end]) {
+	if !validText(data[:end]) {
 		return nil, notText("read", s.target.Display, "invalid UTF-8 text")
 	}
 	return s.hand(data, end), err

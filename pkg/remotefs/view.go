@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"unicode/utf8"
 
 	"github.com/afield-dev/afield/pkg/fault"
 )
@@ -79,7 +78,7 @@ func CheckText(content []byte, display string) error {
 	if bytes.IndexByte(content[:min(len(content), sampleSize)], 0) >= 0 {
 		return notText("read", display, "binary file")
 	}
-	if !utf8.Valid(content) {
+	if !validText(content) {
 		return notText("read", display, "invalid UTF-8 text")
 	}
 	return nil
