@@ -96,6 +96,26 @@ func TestSignalsEndAWrite(t *testing.T) {
 	}
 }
 
+// A read that waits for a reader who takes nothing ends at once.
+func TestASignalEndsAReadThatNobodyTakes(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), append([]byte("first\n"), letters()...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, dir, "fs", "read", "f")
+	if got := s.line(); got != "first" {
+		t.Fatalf("first line %q", got)
+	}
+	s.Process.Signal(syscall.SIGTERM)
+	state, err := s.Process.Wait() // Cmd.Wait would close the pipe, and so be a reader who has gone
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := state.ExitCode(); got != exitTerminated {
+		t.Errorf("status %d, want %d", got, exitTerminated)
+	}
+}
+
 // A program is ended with all that it started (HX-1), and the status says by
 // what afield was asked.
 func TestSignalsEndATree(t *testing.T) {
