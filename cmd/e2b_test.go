@@ -27,7 +27,7 @@ func TestScriptsE2B(t *testing.T) {
 	t.Cleanup(s.Close)
 	box := s.Start(time.Hour)
 	var files []string
-	for _, pattern := range []string{"testdata/script/fs_*.txtar", "testdata/e2b/*.txtar"} {
+	for _, pattern := range []string{"testdata/script/fs_*.txtar", "testdata/script/exec_streams.txtar", "testdata/script/exec_json.txtar", "testdata/e2b/*.txtar"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v", pattern, err)

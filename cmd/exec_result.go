@@ -79,7 +79,7 @@ func newExecResult[T any](run execRun, none T, stream func(remoteexec.Stream, re
 	if run.handle == nil {
 		return r
 	}
-	if pid := run.handle.PID(); pid > 0 {
+	if pid := run.handle.PID(); pid > 0 && run.report.Started {
 		r.PID = &pid
 	}
 	r.Stdout = stream(remoteexec.Stdout, run.report.Stdout)

@@ -145,7 +145,7 @@ func (h *handle) drain() {
 // settle publishes the outcome.
 func (h *handle) settle(outcome Outcome, err error) {
 	h.detach()
-	h.report.Outcome, h.report.Started = outcome, h.startErr == nil
+	h.report.Outcome, h.report.Started = outcome, h.startErr == nil && !neverRan(err)
 	h.report.Stdout, h.report.Stderr = h.out[Stdout].seal(), h.out[Stderr].seal()
 	h.report.Incomplete = h.report.Stdout.Incomplete || h.report.Stderr.Incomplete
 	h.err = err
@@ -153,6 +153,12 @@ func (h *handle) settle(outcome Outcome, err error) {
 		h.rt.replace(h, h.tree) // what was collected is the caller's from here on
 	}
 	close(h.done)
+}
+
+// neverRan reports whether a world whose launcher had started found out at its
+// end that the program itself could not be (RS-12).
+func neverRan(err error) bool {
+	return fault.Is(err, fault.ExecProgramNotFound) || fault.Is(err, fault.ExecProgramNotExecutable) || fault.Is(err, fault.ExecProgramFormat)
 }
 
 // PID implements Handle.
