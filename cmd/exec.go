@@ -2,6 +2,8 @@ package cmd
 
 import (
 	"context"
+	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,8 +117,23 @@ func (o *execOptions) spec(a *app, cwd string, env remoteexec.Env) remoteexec.Sp
 		Argv: o.arguments(), Cwd: cwd, Env: env, Grace: o.grace, Lease: o.lease, AllowEnvDrop: o.allowEnvDrop,
 		Stdout: o.output(a, a.Out), Stderr: o.output(a, a.Err),
 	}
-	if !o.noInput && (o.input || !a.Terminal(a.In)) {
+	if !o.noInput && (o.input || !a.Terminal(a.In)) && !isNull(a.In) {
 		s.Stdin, s.InheritStdin = remoteexec.StdinInherit, a.In
 	}
 	return s
+}
+
+// isNull reports whether a stream is the null device: a program without input gets
+// the same, and a far world need not wait for it.
+func isNull(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return false
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(fi, null)
 }

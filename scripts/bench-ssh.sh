@@ -5,7 +5,8 @@
 #
 #	scripts/bench.sh ssh [small|bulk|output|trips]...
 #
-# N is the number of pairs of small runs, MIB the size of bulk ones.
+# N is the number of pairs of small runs, MIB the size of bulk ones, HOSTS who is
+# measured (near, far).
 set -euo pipefail
 n=${N:-9}
 port=$((20000 + RANDOM % 20000))
@@ -55,7 +56,7 @@ ours() { echo "afield --profile-file $WORK/$host.yaml $*"; }
 peer() { echo "ssh -F $WORK/config $host $*"; }
 
 small() {
-  for host in near far; do
+  for host in ${HOSTS:-near far}; do
     measure -n "$n" -sh "$host: fs read, small" "near <= 1.1, far <= peer + 200 ms" "$(peer cat "$WORK/home/small") >/dev/null" "$(ours fs read small) >/dev/null"
     measure -n "$n" -sh "$host: exec true" "<= peer + 20 ms" "$(peer true)" "$(ours exec -n -- true)"
     measure -n 3 -sh "$host: list of 2000" "far <= 0.2" "echo ls -l $WORK/home/many | sftp -b - -F $WORK/config $host >/dev/null" "$(ours fs ls many) >/dev/null"
@@ -67,7 +68,7 @@ small() {
 bulk() {
   mib=${MIB:-256}
   head -c $((mib * 768 * 1024)) /dev/urandom | base64 -w 0 > "$WORK/home/big"
-  for host in near far; do
+  for host in ${HOSTS:-near far}; do
     measure -n 2 -sh -speed "$host: read $mib MiB" "near >= 0.8, far >= 0.9" "$(peer cat "$WORK/home/big") >/dev/null" "$(ours fs read big) >/dev/null"
     measure -n 2 -sh -speed "$host: write $mib MiB" "near >= 0.8, far >= 0.9" "$(peer "'cat > $WORK/home/out'") < $WORK/home/big" "$(ours fs write out) < $WORK/home/big >/dev/null"
   done
