@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -34,120 +32,6 @@ func TestUnreachable(t *testing.T) {
 	port := int64(silent.Addr().(*net.TCPAddr).Port)
 	fails(t, s.row(map[string]any{"port": port, "connectTimeoutMs": int64(300)}), fault.BackendUnreachable, "does not answer within 300ms")
 	fails(t, s.row(map[string]any{"identityFile": t.TempDir() + "/none"}), fault.BackendAuthFailed, "tried no key to offer")
-}
-
-// One session at a time, or none: all works over more connections, or the error
-// says so.
-func TestMaxSessions(t *testing.T) {
-	t.Parallel()
-	w := startServer(t, "MaxSessions 1").mustOpen(t, nil)
-	var wg sync.WaitGroup
-	for i := range 4 {
-		wg.Go(func() {
-			_, out, _, err := run(t, w.Processes(), remoteexec.Spec{Argv: []string{"echo", fmt.Sprint(i)}})
-			if err != nil || out != fmt.Sprintf("%d\n", i) {
-				t.Errorf("%d: %q, %v", i, out, err)
-			}
-		})
-	}
-	wg.Wait()
-	none := startServer(t, "MaxSessions 0")
-	fails(t, none.row(nil), fault.BackendUnsupported, "opens no session")
-}
-
-// 64 programs at once on one host (C13).
-func TestManyAtOnce(t *testing.T) {
-	w := startServer(t).mustOpen(t, nil)
-	var wg sync.WaitGroup
-	for i := range 64 {
-		wg.Go(func() {
-			_, out, _, err := run(t, w.Processes(), remoteexec.Spec{Argv: []string{"echo", fmt.Sprint(i)}})
-			if err != nil || out != fmt.Sprintf("%d\n", i) {
-				t.Errorf("%d: %q, %v", i, out, err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// Many commands at once against a server that turns away those which it has no room
-// for: all are let in after a while.
-func TestManyConnectionsAtOnce(t *testing.T) {
-	t.Parallel()
-	s := startServer(t, "MaxStartups 3")
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() {
-			if _, err := open(t, s.row(nil), nil); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// Any login shell carries arguments and values unchanged, and the noise of its
-// profile is not seen (C17, C213 to C215).
-func TestLoginShells(t *testing.T) {
-	t.Parallel()
-	args := []string{"", "a b", "c\nd", `"`, "'", `\`, "*", "`id`", "$(id)", "é€😀", "!x", "~", " ", "\t", "x\n"}
-	want := "[" + strings.Join(args, "][") + "]"
-	for _, shell := range []string{"bash", "dash", "zsh", "fish", "csh", "tcsh", "mksh", "rbash", "busybox"} {
-		t.Run(shell, func(t *testing.T) {
-			t.Parallel()
-			path := requireShell(t, shell)
-			if shell == "busybox" { // a shell by its name
-				ash := tempDir(t) + "/ash"
-				if err := os.Symlink(path, ash); err != nil {
-					t.Fatal(err)
-				}
-				path = ash
-			}
-			user, home := login(t, path, "")
-			own := startServer(t, "SetEnv HOME="+home)
-			for _, file := range []string{".bashrc", ".zshenv", ".cshrc", ".config/fish/config.fish"} {
-				os.MkdirAll(filepath.Dir(home+"/"+file), 0o755)
-				os.WriteFile(home+"/"+file, []byte("echo 'welcome to the host'\n"), 0o644)
-			}
-			w := own.mustOpen(t, map[string]any{"user": user})
-			_, out, log, err := run(t, w.Processes(), remoteexec.Spec{Argv: append([]string{"printf", "[%s]"}, args...)})
-			if err != nil || out != want || log != "" {
-				t.Errorf("got %q %q, %v", out, log, err)
-			}
-			big := strings.Repeat("x", 100_000)
-			_, out, _, err = run(t, w.Processes(), remoteexec.Spec{
-				Argv: []string{"sh", "-c", "echo ${#1} ${#V} $V2", "x", big},
-				Env:  remoteexec.Env{Set: map[string]string{"V": big, "V2": "it's \"me\" !"}}})
-			if err != nil || out != "100000 100000 it's \"me\" !\n" {
-				t.Errorf("big: %.80q, %v", out, err)
-			}
-			got, err := w.Files().Resolve(t.Context(), "x", "")
-			if err != nil || got.Key != home+"/x" {
-				t.Errorf("home: %+v, %v", got, err)
-			}
-		})
-	}
-}
-
-func requireShell(t *testing.T, name string) string {
-	t.Helper()
-	for _, dir := range []string{"/bin/", "/usr/bin/"} {
-		if _, err := os.Stat(dir + name); err == nil {
-			return dir + name
-		}
-	}
-	if os.Getenv("AFIELD_TEST_REQUIRE") != "" {
-		t.Fatalf("%s is required", name)
-	}
-	t.Skipf("SKIPPED: %s is not installed", name)
-	return ""
-}
-
-// A login that runs nothing at all says what to try.
-func TestNoShellAndNoSFTP(t *testing.T) {
-	t.Parallel()
-	s := startServer(t, "ForceCommand echo This account is closed; exit 1", "Subsystem none /bin/false")
-	fails(t, s.row(nil), fault.BackendUnsupported, "ssh 127.0.0.1 true")
 }
 
 // When the connection is lost, that is what is said, and the program dies, whether
@@ -219,75 +103,6 @@ func readFile(t testing.TB, file string) string {
 	return string(data)
 }
 
-// proxy stands between client and server: it can cut the connection after a
-// number of bytes from the client, and go silent.
-type proxy struct {
-	l      net.Listener
-	target int
-	mute   atomic.Bool
-	// cutAfter, if positive, is how many bytes of the next connection's client are
-	// still passed on once armed.
-	cutAfter atomic.Int64
-	armed    atomic.Bool
-	passed   atomic.Int64
-}
-
-func startProxy(t testing.TB, target int) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{l: l, target: target}
-	t.Cleanup(func() { l.Close() })
-	go p.serve()
-	return p
-}
-
-func (p *proxy) port() int { return p.l.Addr().(*net.TCPAddr).Port }
-
-func (p *proxy) serve() {
-	for {
-		c, err := p.l.Accept()
-		if err != nil {
-			return
-		}
-		up, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.target))
-		if err != nil {
-			c.Close()
-			continue
-		}
-		both := func() { c.Close(); up.Close() }
-		go func() { defer both(); p.copy(up, c, true) }()
-		go func() { defer both(); p.copy(c, up, false) }()
-	}
-}
-
-// copy passes bytes on; those of the client count.
-func (p *proxy) copy(to, from net.Conn, count bool) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 && !p.mute.Load() {
-			if count && p.armed.Load() {
-				left := p.cutAfter.Load() - p.passed.Load()
-				if int64(n) >= left {
-					to.Write(buf[:max(0, left)])
-					p.armed.Store(false)
-					return
-				}
-				p.passed.Add(int64(n))
-			}
-			if _, err := to.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
 // A connection cut at any step of a write leaves the old content or the new one,
 // whole, and says unknown where it cannot decide (case 187, S-13).
 func TestWriteCutAtEveryStep(t *testing.T) {
@@ -334,55 +149,6 @@ func TestWriteCutAtEveryStep(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("left: %q", left)
 		}
-	}
-}
-
-// A login whose home directory is missing works with absolute paths, and says
-// what is missing of others.
-func TestHomeMissing(t *testing.T) {
-	t.Parallel()
-	w := startServer(t, "SetEnv HOME=/nonexistent/home").mustOpen(t, nil)
-	dir := tempDir(t)
-	write(t, dir+"/f", "here")
-	if text, err := w.Files().ReadText(t.Context(), remotefs.AtPath(dir+"/f", "")); err != nil || text.Text != "here" {
-		t.Errorf("absolute: %+v, %v", text, err)
-	}
-	if _, err := w.Files().ReadText(t.Context(), remotefs.AtPath("f", "")); !fault.Is(err, fault.FSNotFound) {
-		t.Errorf("relative: %v", err)
-	}
-	cwd, _ := w.Cwd(t.Context())
-	_, _, _, err := run(t, w.Processes(), remoteexec.Spec{Argv: []string{"true"}, Cwd: cwd})
-	if !fault.Is(err, fault.ExecCwdMissing) || !strings.Contains(err.Error(), "/nonexistent/home") {
-		t.Errorf("exec: %v", err)
-	}
-}
-
-// A login shell that ends at once leaves the files, by SFTP; of programs it is
-// said what the shell printed.
-func TestLoginShellThatExits(t *testing.T) {
-	t.Parallel()
-	user, home := login(t, "/usr/sbin/nologin", "")
-	w := startServer(t, "SetEnv HOME="+home).mustOpen(t, map[string]any{"user": user})
-	write(t, home+"/f", "here")
-	os.Chmod(home+"/f", 0o644)
-	if text, err := w.Files().ReadText(t.Context(), remotefs.AtPath(home+"/f", "")); err != nil || text.Text != "here" {
-		t.Errorf("read: %+v, %v", text, err)
-	}
-	_, _, _, err := run(t, w.Processes(), remoteexec.Spec{Argv: []string{"true"}})
-	var f *fault.Error
-	if !errors.As(err, &f) || f.Code != fault.BackendUnsupported || !strings.Contains(f.Message, "no shell") || f.Hint == "" || strings.Contains(f.Message, "\n") {
-		t.Errorf("exec: %v", err)
-	}
-}
-
-// A host without the SFTP subsystem lacks nothing as long as it has a shell.
-func TestNoSFTP(t *testing.T) {
-	t.Parallel()
-	w := startServer(t, "Subsystem none /bin/false").mustOpen(t, nil)
-	dir := tempDir(t)
-	if _, err := w.Files().WriteText(t.Context(), remotefs.AtPath(dir+"/f", ""), remotefs.WriteRequest{
-		Content: strings.NewReader("x"), Size: 1, Mode: -1}); err != nil {
-		t.Error(err)
 	}
 }
 

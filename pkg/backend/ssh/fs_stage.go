@@ -27,7 +27,7 @@ func (d *shellFiles) writeStaged(ctx context.Context, ref remotefs.Ref, w remote
 	if err := admit(e.Facts, w); err != nil {
 		return remotefs.WriteResult{}, err
 	}
-	up, err := d.upload(ctx, e, w, content)
+	up, sum, err := d.upload(ctx, e, w, content)
 	if err != nil {
 		return remotefs.WriteResult{}, err
 	}
@@ -35,7 +35,7 @@ func (d *shellFiles) writeStaged(ctx context.Context, ref remotefs.Ref, w remote
 		d.discard(up.Folder)
 		return remotefs.WriteResult{}, context.Cause(ctx)
 	}
-	got, err := d.publish(e.Key, up, w)
+	got, err := d.publish(e.Key, up, sum, w)
 	if err != nil {
 		return got, err
 	}
@@ -60,9 +60,9 @@ func admit(f *script.Facts, w remotefs.WriteSpec) error {
 	return nil
 }
 
-// upload stages content. When the content fails, or the caller cancels, what is
+// upload stages content, and gives its sum with what arrived. When the content fails, or the caller cancels, what is
 // staged is removed.
-func (d *shellFiles) upload(ctx context.Context, e script.Entry, w remotefs.WriteSpec, content io.Reader) (script.Uploaded, error) {
+func (d *shellFiles) upload(ctx context.Context, e script.Entry, w remotefs.WriteSpec, content io.Reader) (script.Uploaded, string, error) {
 	c := script.Upload(e.Key, w.Mode, w.NewMode, e.Facts != nil)
 	var up script.Uploaded
 	var sum script.Sum
@@ -79,18 +79,18 @@ func (d *shellFiles) upload(ctx context.Context, e script.Entry, w remotefs.Writ
 		return err
 	})
 	d.sh.trace("content", 1, sum.Len())
-	if err == nil && (up.Size != sum.Len() || up.Sum != sum.String()) {
+	if err == nil && up.Size != sum.Len() {
 		err = &script.Failure{Kind: script.Short}
 	}
 	if err != nil {
 		d.discard(script.Folder(e.Key, c.Nonce))
 		var content *contentFailed
 		if errors.As(err, &content) {
-			return up, content.error
+			return up, "", content.error
 		}
-		return up, translate(err)
+		return up, "", translate(err)
 	}
-	return up, nil
+	return up, sum.String(), nil
 }
 
 // onlyWriter hides ReadFrom, and marks errors of the far side.
@@ -108,7 +108,7 @@ func (o onlyWriter) Write(p []byte) (int, error) {
 type writeFailed struct{ error }
 
 // publish makes what is staged visible. Nothing cancels it.
-func (d *shellFiles) publish(key string, up script.Uploaded, w remotefs.WriteSpec) (remotefs.WriteResult, error) {
+func (d *shellFiles) publish(key string, up script.Uploaded, sum string, w remotefs.WriteSpec) (remotefs.WriteResult, error) {
 	guard := ""
 	if w.Intent == remotefs.IntentReplace {
 		guard = w.Version
@@ -121,7 +121,7 @@ func (d *shellFiles) publish(key string, up script.Uploaded, w remotefs.WriteSpe
 		return err
 	})
 	if errors.Is(err, errLost) {
-		return d.settle(ctx, settling{key, up.Folder, true, up.Size, up.Sum}, err)
+		return d.settle(ctx, settling{key, up.Folder, true, up.Size, sum}, err)
 	}
 	if err != nil {
 		return remotefs.WriteResult{}, translate(err)

@@ -3,7 +3,6 @@
 at "$2" =c; facts "$k"; regular "$s"; token "$s"; q=$p; b=;
 if [ "$4" = "=y" ]; then b=$s; fi;
 case $m in a*) b=;; esac;
-open_stage "$1" "$b"; fill =-; set -- "$1" "$2" "$3" "$5" $(cksum <"$S");
-[ -n "$b" ] || q=; set_mode "$3" "$q" "$4";
+open_stage "$1" "$b"; fill =-; [ -n "$b" ] || q=; set_mode "$3" "$q" "$5"; staged;
 trap - EXIT;
-printf "ok\000%s\000%s\000%s\000" "$T" "$5" "$6";
+printf "ok\000%s\000%s\000" "$T" "$z";
