@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/afield-dev/afield/pkg/backend/box/boxtest"
 )
 
 // binary builds a plain afield and the plugin of the examples once for the whole
@@ -39,6 +41,7 @@ func binaryDir(t testing.TB) string {
 }
 
 func TestMain(m *testing.M) {
+	boxtest.Main() // a box is this program again
 	status := m.Run()
 	if dir, err := binary(); err == nil {
 		os.RemoveAll(dir)
@@ -87,7 +90,7 @@ func onWorld(name string) func(string) (bool, error) {
 		switch word {
 		case "remote":
 			return name != "local", nil
-		case "local", "ssh", "e2b":
+		case "local", "ssh", "e2b", "box":
 			return word == name, nil
 		case "mount":
 			return os.Getenv("AFIELD_TEST_REQUIRE") != "" || canMount(), nil

@@ -22,6 +22,7 @@ const agentVariable = "BOXTEST_AGENT"
 // agentConfig is what the inside of a box must know.
 type agentConfig struct {
 	Scratch string            // directory of the box on the host
+	Share   string            // further directory of the host, or ""
 	Root    bool              // root owns the namespaces; programs run as boxuser
 	Env     map[string]string // of every program
 	Alpine  string            // path of busybox: the box has nothing else
@@ -98,6 +99,9 @@ func enterRoot(cfg agentConfig) error {
 		"/home/boxuser": filepath.Join(cfg.Scratch, "boxuser")}
 	for _, dir := range systemDirs(cfg) {
 		binds[dir] = dir
+	}
+	if cfg.Share != "" {
+		binds[cfg.Share] = cfg.Share
 	}
 	for to, from := range binds {
 		if err := bind(from, root+to); err != nil {

@@ -106,7 +106,7 @@ func (b *box) wake() error {
 
 // command is this program again, in namespaces of its own.
 func (b *box) command(listener *os.File) (*exec.Cmd, error) {
-	cfg := agentConfig{Scratch: b.dir, Root: os.Geteuid() == 0, Env: b.data.Env, Cutoff: b.server.opts.Cutoff}
+	cfg := agentConfig{Scratch: b.dir, Root: os.Geteuid() == 0, Env: b.data.Env, Cutoff: b.server.opts.Cutoff, Share: b.server.opts.Share}
 	env := []string{"GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
 	if strings.HasSuffix(b.data.Runtime, "-alpine") {
 		busybox, err := exec.LookPath("busybox")

@@ -28,6 +28,9 @@ type Options struct {
 	Polls int
 	// Cutoff is the limit of a buffered command; 0 = none.
 	Cutoff time.Duration
+	// Share is a directory of this machine, outside /tmp, that every box sees under
+	// its own path; "" = none.
+	Share string
 }
 
 // Server is one account of the service. Its methods may run at the same time.
