@@ -25,7 +25,7 @@ func newFSRm(a *app) *cobra.Command {
 		Use:   "rm PATH...",
 		Short: "Remove files, links and directories",
 		Long: "Remove files and links, with --recursive directories with all that is in them. A link is removed itself. " +
-			"The root, the home directory and what holds it are refused. With several paths the first failure ends it.",
+			"The root, the home and the working directory and what holds them are refused. With several paths the first failure ends it.",
 		Example:           "    afield fs rm -r --dry-run build\n    afield fs rm old.txt --if-version \"$v\"",
 		Args:              atLeast(1, "one PATH or more"),
 		ValidArgsFunction: a.completePaths,

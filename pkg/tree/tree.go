@@ -208,6 +208,10 @@ func (t *Tree) Remove(ctx context.Context, p string, o RemoveOptions) (Removed, 
 		return Removed{}, fault.New(fault.FSNotRegularFile, "remove", e.Target.Display,
 			"cannot remove %q: it is a directory", e.Target.Display).WithHint("-r removes a directory with all that is in it")
 	}
+	if o.Recursive && t.holdsCwd(e) {
+		return Removed{}, fault.New(fault.FSPermissionDenied, "remove", e.Target.Display,
+			"cannot remove %q: it is or holds the working directory", e.Target.Display).WithHint("name what is inside it, or work elsewhere with --cwd")
+	}
 	if err := t.stale(ctx, e, o.Version); err != nil {
 		return Removed{}, err
 	}
@@ -230,6 +234,13 @@ func (t *Tree) Remove(ctx context.Context, p string, o RemoveOptions) (Removed, 
 		return t.arr.Remove(ctx, e.Target.Key, o.Recursive)
 	})
 	return r, err
+}
+
+// holdsCwd tells the accident of "rm -r .." from a removal that is meant.
+func (t *Tree) holdsCwd(e Entry) bool {
+	cwd := t.files.Facts().Cwd
+	return e.Info.Type == remotefs.TypeDirectory && cwd != "" && e.Target.Key != "/" &&
+		(remotefs.PathContains(e.Target.Key, cwd) || remotefs.PathContains(e.Target.Display, cwd))
 }
 
 func fileSize(i *remotefs.Info) int64 {
