@@ -44,13 +44,14 @@ func TestScriptsBox(t *testing.T) {
 		Condition:           onWorld("box"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-			env.Setenv("HOME", env.WorkDir+"/.home")
-			env.Setenv("TMPDIR", env.WorkDir+"/.tmp")
+			home := env.WorkDir + "-home" // not where the box looks: it may not read all of it
+			env.Setenv("HOME", home)
+			env.Setenv("TMPDIR", home+"/tmp")
 			env.Setenv("AFIELD_KEEP", "off")
 			env.Setenv("UPSTASH_BOX_API_KEY", s.Key())
 			env.Setenv("UPSTASH_BOX_BASE_URL", s.URL())
-			profiles := env.WorkDir + "/.home/.config/afield/profiles"
-			for _, d := range []string{profiles, env.WorkDir + "/.tmp"} {
+			profiles := home + "/.config/afield/profiles"
+			for _, d := range []string{profiles, home + "/tmp"} {
 				if err := os.MkdirAll(d, 0o700); err != nil {
 					return err
 				}

@@ -70,7 +70,8 @@ type Range struct {
 	End   int `json:"end"`
 }
 
-// grepArgs are ripgrep's arguments (case 296, 297).
+// grepArgs are ripgrep's arguments (case 296, 297). Without a path it would search
+// its input wherever that is a pipe, as it is for every program of a box.
 func grepArgs(r GrepRequest) []string {
 	args := []string{"--no-config", "--json", "--regexp=" + r.Pattern}
 	if r.Include != "" {
@@ -82,10 +83,7 @@ func grepArgs(r GrepRequest) []string {
 	if r.Hidden {
 		args = append(args, "--hidden")
 	}
-	if r.Path != "" {
-		args = append(args, "--", r.Path)
-	}
-	return args
+	return append(args, "--", cmp.Or(r.Path, "."))
 }
 
 // Grep gives all lines that match, by path in byte order and by line. Files with

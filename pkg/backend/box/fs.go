@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/afield-dev/afield/pkg/fault"
 	"github.com/afield-dev/afield/pkg/remotefs"
@@ -23,6 +24,9 @@ func (f *files) Facts() remotefs.Facts {
 // Canon implements remotefs.Driver by one request.
 func (f *files) Canon(ctx context.Context, path string) (string, error) {
 	e, err := f.entry(ctx, script.Stat(path, false))
+	if err == nil && e.NotDir {
+		err = syscall.ENOTDIR
+	}
 	return e.Key, err
 }
 
