@@ -38,11 +38,16 @@ fi
 unformatted=$(gofmt -l $(git ls-files '*.go'))
 [ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; exit 1; }
 go vet ./...
-# The suites on far worlds start thousands of processes on real servers: they
-# run plainly, one package at a time, and everything else with the race detector.
+# The suites on far worlds start thousands of processes on real servers and wait
+# for them: they run plainly, one package at a time, beside everything else,
+# which runs with the race detector.
 far='/pkg/backend/(box|e2b|ssh)$'
-go test -race -timeout 15m "$@" $(go list ./... | grep -vE "$far")
-go test -p 1 -timeout 15m "$@" $(go list ./... | grep -E "$far")
+go test -p 1 -timeout 15m "$@" $(go list ./... | grep -E "$far") &
+beside=$!
+status=0
+go test -race -timeout 15m "$@" $(go list ./... | grep -vE "$far") || status=$?
+wait "$beside" || status=$?
+[ "$status" = 0 ] || exit "$status"
 # The histories of the mount ledger, all of them: ten times as fast without the
 # race detector.
 go test -run TestNoMarkerClaimsWhatTheCallerLacks ./pkg/mount
