@@ -13,6 +13,7 @@ import (
 // The files of a sandbox pass the suite. What a case finds is made directly in
 // the sandbox's folder.
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	s := newService(t, e2btest.Options{})
 	b := s.Start(time.Hour)
 	w, dir := s.inSandbox(t, b)

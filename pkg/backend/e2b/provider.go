@@ -5,7 +5,10 @@
 // What is particular about it: the file service acts with the rights of root,
 // staging happens in a private folder of the sandbox, replacing a file gives it
 // to the sandbox's user, argument vectors are visible to the platform, and
-// environment values are not (they travel in a private file).
+// environment values are not (they travel in a private file: mode 0644, as the
+// file service makes it, in a folder of mode 0700). What was written is as lasting
+// as the sandbox itself: the file service has no way to flush a file to disk, and
+// a sandbox that ends takes its disk with it.
 package e2b
 
 import (
