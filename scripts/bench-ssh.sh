@@ -69,8 +69,8 @@ bulk() {
   mib=${MIB:-256}
   head -c $((mib * 768 * 1024)) /dev/urandom | base64 -w 0 > "$WORK/home/big"
   for host in ${HOSTS:-near far}; do
-    measure -n 2 -sh -speed "$host: read $mib MiB" "near >= 0.8, far >= 0.9" "$(peer cat "$WORK/home/big") >/dev/null" "$(ours fs read big) >/dev/null"
-    measure -n 2 -sh -speed "$host: write $mib MiB" "near >= 0.8, far >= 0.9" "$(peer "'cat > $WORK/home/out'") < $WORK/home/big" "$(ours fs write out) < $WORK/home/big >/dev/null"
+    measure -n 3 -sh -speed "$host: read $mib MiB" "near >= 0.8, far >= 0.9" "$(peer cat "$WORK/home/big") >/dev/null" "$(ours fs read big) >/dev/null"
+    measure -n 3 -sh -speed "$host: write $mib MiB" "near >= 0.8, far >= 0.9" "$(peer "'cat > $WORK/home/out'") < $WORK/home/big" "$(ours fs write out) < $WORK/home/big >/dev/null"
   done
 }
 
