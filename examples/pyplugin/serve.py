@@ -13,6 +13,7 @@ import ctypes
 import errno
 import fcntl
 import grp
+import hashlib
 import itertools
 import json
 import os
@@ -357,6 +358,8 @@ def platform():
 
 # ---- files ----------------------------------------------------------------
 
+LOCKS = -1  # the file for locks, in the directory that afield gives us; never closed
+
 BLANK = set(range(0x09, 0x0E)) | {0x20, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, 0xFEFF} | set(range(0x2000, 0x200B))
 PLAIN = set(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.!~*'()/")
 BOM = b"\xef\xbb\xbf"
@@ -634,33 +637,35 @@ class Files:
 
     def lock(self, call, key):
         """Takes the lock of a target: in the order of arrival among our own
-        calls, then against other processes."""
+        calls, then against other processes, by one byte of a file in our
+        directory."""
         with self.lock_turn:
             line = self.locks.setdefault(key, collections.deque())
             line.append(call)
-        directory = os.path.dirname(key)
-        while not os.path.isdir(octets(directory)):
-            directory = os.path.dirname(directory)
-        fd = None
+        place = int.from_bytes(hashlib.sha256(octets(key)).digest()[:7], "big")
         try:
             while line[0] is not call:
                 call.check()
                 time.sleep(0.002)
-            fd = os.open(octets(directory), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             while True:
                 call.check()
                 try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return lambda: self.unlock(call, key, fd)
-                except BlockingIOError:
+                    fcntl.lockf(LOCKS, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+                    break
+                except OSError as e:
+                    if e.errno not in (errno.EAGAIN, errno.EACCES):
+                        raise
                     time.sleep(0.002)
         except BaseException:
-            self.unlock(call, key, fd)
+            self.leave(call, key)
             raise
 
-    def unlock(self, call, key, fd):
-        if fd is not None:
-            os.close(fd)
+        def release():
+            fcntl.lockf(LOCKS, fcntl.LOCK_UN, 1, place)
+            self.leave(call, key)
+        return release
+
+    def leave(self, call, key):
         with self.lock_turn:
             line = self.locks[key]
             line.remove(call)
@@ -1258,6 +1263,8 @@ def processes():
 def main():
     if os.environ.get("AFIELD_PROVIDER") != "1":
         sys.exit("this is a plugin of afield: afield plugin add --link " + os.path.dirname(os.path.abspath(__file__)))
+    global LOCKS
+    LOCKS = os.open("fs.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # what leaves a tree becomes our child and stays in reach

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -101,6 +102,9 @@ func answer(what string, say func(provider.Frame)) {
 			}
 			return
 		}
+		if what == "dies in content" && f.Kind == provider.KindData && !f.FIN || what == "dies behind content" && f.FIN {
+			os.Exit(5)
+		}
 		if f.Kind != provider.KindCall {
 			if f.Kind == provider.KindCancel && f.Stream == 1 {
 				say(provider.Frame{Stream: 1, Kind: provider.KindEnd, Body: []byte("{}")})
@@ -153,14 +157,14 @@ func misbehave(what string, stream uint32, say func(provider.Frame)) {
 		for {
 			say(provider.Frame{Kind: 200, Body: make([]byte, 1<<20)})
 		}
-	case "crash": // case 110
+	case "crash":
 		os.Exit(4)
 	case "end twice":
 		say(provider.Frame{Stream: stream, Kind: provider.KindEnd, Body: []byte("{}")})
 		say(provider.Frame{Stream: stream, Kind: provider.KindEnd, Body: []byte("{}")})
 	case "bad json":
 		say(provider.Frame{Stream: stream, Kind: provider.KindEnd, Body: []byte("{")})
-	case "never":
+	case "never", "dies in content", "dies behind content":
 	default:
 		say(provider.Frame{Stream: stream, Kind: provider.KindEnd, Body: []byte(`{"target":{"key":"/x","displayPath":"/x","processPath":"/x","url":"file:///x"},"info":null}`)})
 	}
@@ -276,6 +280,27 @@ func hostileCall(t *testing.T, what string, want fault.Code) {
 		}
 	case <-time.After(60 * time.Second):
 		t.Error("the call hangs")
+	}
+}
+
+// Case 110: a provider that dies in a write, before the end of the content or
+// behind it: the outcome is unknown, and the error says so.
+func TestCase110CrashInAWrite(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"dies in content", "dies behind content"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w, err := Open(context.Background(), request(what))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close(context.Background())
+			_, err = w.Files().WriteText(context.Background(), remotefs.AtPath("/x", "/"), remotefs.WriteRequest{Content: strings.NewReader("content"), Size: 7, Mode: -1})
+			var f *fault.Error
+			if !errors.As(err, &f) || f.Code != fault.PluginCrashed || f.Retry != fault.RetryUnknown {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }
 
