@@ -143,6 +143,18 @@ func lostFate(err error) error {
 	return err
 }
 
+// settled reports whether the END of the call has said that nothing is left of
+// the tree, so that nobody needs to be asked.
+func (r *running) settled() bool {
+	select {
+	case <-r.stream.Ended():
+		var s spawnResult
+		return r.stream.Result(context.Background(), &s) == nil && s.Quiescent
+	default:
+		return false
+	}
+}
+
 // PID is the id in the world.
 func (r *running) PID() int { return r.pid }
 
@@ -201,6 +213,9 @@ func (o output) Read(b []byte) (int, error) {
 
 // Terminate lets the serving side run its ladder and waits for its proof.
 func (p *proc) Terminate(ctx context.Context, grace time.Duration) ([]int, error) {
+	if p.settled() {
+		return nil, nil
+	}
 	if err := p.about(ctx, "exec.terminate", ofParams{}, nil); err != nil {
 		return nil, gone(err)
 	}
@@ -229,6 +244,9 @@ func (p *proc) Signal(context.Context, string) error {
 
 // Members gives the root while the tree lives; the serving side knows the rest.
 func (p *proc) Members(ctx context.Context) ([]int, error) {
+	if p.settled() {
+		return nil, nil
+	}
 	var r waitResult
 	if err := p.about(ctx, "exec.wait", ofParams{}, &r); err != nil {
 		return nil, gone(err)

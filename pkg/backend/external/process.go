@@ -25,6 +25,7 @@ const (
 	stderrKept = 64 << 10        // of the program's stderr, in bytes
 	stderrTail = 4 << 10         // shown with a failure, in bytes
 	stopWait   = 2 * time.Second // from end of input to TERM, and from TERM to KILL
+	window     = 1 << 20         // credit of each port, in bytes: streams need not stop for each other
 )
 
 // process is the provider's program with its connection.
@@ -47,7 +48,7 @@ func start(ctx context.Context, argv, pass []string, req backend.OpenRequest) (*
 		return nil, err
 	}
 	p.conn = provider.NewConn(stream, provider.Options{
-		Hello: provider.Hello{Name: "afield", Features: []string{"log"}},
+		Hello: provider.Hello{Name: "afield", Window: window, Features: []string{"log"}},
 		Log:   func(l provider.Log) { req.Log.Info("provider", "level", l.Level, "msg", l.Msg) },
 	})
 	return p, nil
@@ -122,6 +123,8 @@ func pipes(cmd *exec.Cmd) (in io.WriteCloser, out io.ReadCloser, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	enlarge(in.(*os.File))
+	enlarge(out.(*os.File))
 	cmd.Stdin, cmd.Stdout = childIn, childOut
 	return in, out, nil
 }
@@ -152,7 +155,7 @@ func (d duplex) Close() error {
 func (p *process) awaitStart(ctx context.Context, in io.WriteCloser, out io.ReadCloser, nonce string, req backend.OpenRequest) (io.ReadWriteCloser, error) {
 	p.cmd.Stdin.(*os.File).Close()
 	p.cmd.Stdout.(*os.File).Close()
-	r := bufio.NewReaderSize(out, provider.MaxData+1024)
+	r := bufio.NewReaderSize(out, 4*provider.MaxData)
 	started := make(chan error, 1)
 	go func() {
 		noise, err := provider.AwaitStart(r, nonce)
