@@ -1124,9 +1124,11 @@ class Tree {
   /** Waits until nothing is left. What leaves the session is followed as long as
    * it is seen below a member. */
   async watch() {
-    while (!this.done || this.members().length) {
-      await (this.done ? pause(10) : Promise.race([this.exited, pause(50)]));
+    for (let wait = 50; !this.done; wait = Math.min(2 * wait, 1000)) {
+      await Promise.race([this.exited, pause(wait)]);
+      if (!this.done) this.members();
     }
+    while (this.members().length) await pause(10);
     this.gone = true;
   }
 
