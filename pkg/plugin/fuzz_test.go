@@ -29,7 +29,7 @@ func FuzzSource(f *testing.F) {
 			t.Errorf("%q is %+v and again %+v: %v", text, s, again, err)
 		}
 		if s.Kind == KindNPM {
-			if name := strings.TrimPrefix(s.Name, "npm:"); !npm.ValidName(name) || strings.Contains(name, "..") {
+			if name := strings.TrimPrefix(s.Name, "npm:"); !npm.ValidName(name) || strings.Contains("/"+name+"/", "/../") {
 				t.Errorf("%q has the name %q", text, name)
 			}
 			r, err := ParseRange(s.Spec)
