@@ -68,6 +68,7 @@ var forbidden = []struct{ from, imports, why string }{
 	{"pkg/transfer", "pkg/profile", "transfers work on the contracts, whatever is behind them"},
 	{"pkg/patch", "pkg/backend", "patches work on a remotefs.FS, whatever is behind it"},
 	{"pkg/watch", "pkg/backend", "a watch works on an Arranger, whatever is behind it"},
+	{"pkg/undo", "pkg/backend", "undo works on a remotefs.FS, whatever is behind it"},
 	{"pkg/mount", "pkg/backend", "mount works on a remotefs.FS, whatever is behind it"},
 	{"pkg/mount", "pkg/profile", "mount works on a remotefs.FS, whatever is behind it"},
 	{"pkg/profile", "pkg/mount", "profiles know no command layer"},

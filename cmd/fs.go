@@ -18,7 +18,7 @@ func newFS(a *app) *cobra.Command {
 		newFSResolve(a), newFSPath(a), newFSURL(a), newFSContains(a),
 		newFSMkdir(a), newFSRm(a), newFSMv(a), newFSCp(a), newFSChmod(a), newFSLn(a), newFSTouch(a),
 		newFSDu(a), newFSTree(a), newFSGlob(a), newFSGrep(a),
-		newFSPush(a), newFSPull(a), newFSPatch(a), newFSWatch(a))
+		newFSPush(a), newFSPull(a), newFSPatch(a), newFSWatch(a), newFSUndo(a))
 }
 
 // withFiles opens the world, hands its files to f, and closes it.

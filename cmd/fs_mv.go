@@ -14,6 +14,7 @@ type fsMvOptions struct {
 	noReplace bool
 	dryRun    bool
 	recursive bool // of fs cp
+	moves     bool // fs mv
 }
 
 // movedResult is the JSON of fs mv and fs cp.
@@ -26,7 +27,7 @@ type movedResult struct {
 }
 
 func newFSMv(a *app) *cobra.Command {
-	opts := fsMvOptions{}
+	opts := fsMvOptions{moves: true}
 	c := &cobra.Command{
 		Use:   "mv FROM TO",
 		Short: "Move an entry to another name",
@@ -73,8 +74,11 @@ func (a *app) runMove(ctx context.Context, args []string, opts fsMvOptions, do f
 	if err := checkPaths(args); err != nil {
 		return err
 	}
-	return a.withTree(ctx, func(t *tree.Tree, fs remotefs.FS) error {
+	return a.withTreeOf(ctx, func(w *world, t *tree.Tree, fs remotefs.FS) error {
 		m, err := do(t)
+		if err == nil && opts.moves && !opts.dryRun {
+			w.rememberMove(ctx, m)
+		}
 		switch {
 		case err != nil:
 			return err

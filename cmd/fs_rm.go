@@ -41,19 +41,24 @@ func newFSRm(a *app) *cobra.Command {
 		if err := firstOf(checkGuard(f), checkPaths(args)); err != nil {
 			return err
 		}
-		return a.withTree(ctx, func(t *tree.Tree, fs remotefs.FS) error {
-			return each(a, args, func(p string) (rmResult, error) { return runFSRm(ctx, a, t, fs, p, opts) })
+		return a.withTreeOf(ctx, func(w *world, t *tree.Tree, fs remotefs.FS) error {
+			return each(a, args, func(p string) (rmResult, error) { return runFSRm(ctx, a, w, t, p, opts) })
 		})
 	})
 	return c
 }
 
-func runFSRm(ctx context.Context, a *app, t *tree.Tree, fs remotefs.FS, p string, opts tree.RemoveOptions) (rmResult, error) {
+func runFSRm(ctx context.Context, a *app, w *world, t *tree.Tree, p string, opts tree.RemoveOptions) (rmResult, error) {
+	removed := func(tree.Removed) {}
+	if !opts.DryRun {
+		removed = w.rememberRemoval(ctx, p)
+	}
 	r, err := t.Remove(ctx, p, opts)
 	if err != nil {
 		return rmResult{}, remotefs.Advise(err)
 	}
-	out := rmResult{Target: newTargetResult(fs, r.Target), Type: r.Type, DryRun: opts.DryRun}
+	removed(r)
+	out := rmResult{Target: newTargetResult(w.Files(), r.Target), Type: r.Type, DryRun: opts.DryRun}
 	if opts.DryRun || r.Type != remotefs.TypeDirectory {
 		out.Entries, out.Bytes = &r.Entries, &r.Bytes
 	}

@@ -56,6 +56,8 @@ var jsonCommands = []struct {
 	{args: "fs patch - --diff", stdin: `[{"path":"p.txt","content":"x"}]`, fields: "dryRun files files[].bytes files[].diff " +
 		"files[].diff[].newText files[].diff[].oldText files[].diff[].path files[].operation files[].target " +
 		"files[].target.displayPath files[].target.key files[].target.processPath files[].target.url files[].version"},
+	{args: "fs write u.txt --content x --set fs.undo=true", fields: targetFields + "bytes diff operation version"},
+	{args: "fs undo --list", fields: "[].from [].id [].kept [].op [].path [].time [].undone"},
 	{args: "fs glob *.txt", fields: "fallback paths paths[].path paths[].pathBase64 savedPath shown total"},
 	{args: "fs grep no-line-like-this", fields: "fallback shown total type"},
 	{args: "fs resolve a.txt", fields: "displayPath key processPath url"},

@@ -12,12 +12,17 @@ import (
 
 // withTree opens the world, hands what arranges its entries to f, and closes it.
 func (a *app) withTree(ctx context.Context, f func(*tree.Tree, remotefs.FS) error) error {
+	return a.withTreeOf(ctx, func(_ *world, t *tree.Tree, fs remotefs.FS) error { return f(t, fs) })
+}
+
+// withTreeOf is withTree for what wants to know the world, too.
+func (a *app) withTreeOf(ctx context.Context, f func(*world, *tree.Tree, remotefs.FS) error) error {
 	return a.withWorld(ctx, func(w *world) error {
 		t, err := a.tree(w)
 		if err != nil {
 			return err
 		}
-		return f(t, w.Files())
+		return f(w, t, w.Files())
 	})
 }
 

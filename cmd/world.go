@@ -8,6 +8,7 @@ import (
 	"github.com/afield-dev/afield/pkg/profile"
 	"github.com/afield-dev/afield/pkg/remoteexec"
 	"github.com/afield-dev/afield/pkg/remotefs"
+	"github.com/afield-dev/afield/pkg/undo"
 )
 
 // world is the opened world of a command.
@@ -15,7 +16,8 @@ type world struct {
 	backend.World
 	profile  *profile.Profile
 	provider string
-	near     bool // see backend.Provider
+	near     bool        // see backend.Provider
+	undo     *undo.Files // nil: changes are not remembered
 }
 
 // openWorld opens the world that the profile names. It is called after all
@@ -26,8 +28,14 @@ func (a *app) openWorld(ctx context.Context) (*world, error) {
 		return nil, err
 	}
 	files, err := a.openRow(ctx, p, p.FS)
-	if err != nil || p.Exec == p.FS {
-		return files, err
+	if err != nil {
+		return nil, err
+	}
+	if p.FSBlock.Undo && files.Files() != nil {
+		files.undo = &undo.Files{FS: files.Files(), Store: a.undoStore(files), Warn: func(text string) { a.note("warning: %s", text) }}
+	}
+	if p.Exec == p.FS {
+		return files, nil
 	}
 	processes, err := a.openRow(ctx, p, p.Exec)
 	if err != nil {
@@ -52,7 +60,7 @@ func (a *app) openRow(ctx context.Context, p *profile.Profile, r *profile.Row) (
 		a.afterwards = nil
 		return nil, err
 	}
-	opened := &world{w, p, r.Provider.Name, r.Provider.Near}
+	opened := &world{World: w, profile: p, provider: r.Provider.Name, near: r.Provider.Near}
 	if err := opened.checkCwd(ctx, r.Cwd); err != nil {
 		opened.Close(ctx)
 		return nil, err
@@ -104,6 +112,9 @@ func (w *world) files() (remotefs.FS, error) {
 	fs := w.Files()
 	if fs == nil {
 		return nil, fault.New(fault.BackendUnsupported, "", "", "the backend %s has no files", w.provider)
+	}
+	if w.undo != nil {
+		fs = w.undo
 	}
 	if f := w.profile.Fence; f != nil {
 		return remotefs.NewFence(fs, remotefs.FenceOptions{Mode: remotefs.FenceMode(f.Mode), Root: f.WorkspaceRoot}), nil

@@ -54,6 +54,9 @@ func fsSchema() backend.Schema {
 		count("readStreamMinSize", 10485760, "bytes from which a file is streamed"),
 		count("diffBasisMaxBytes", 10485760, "bytes up to which a write knows the text before it"),
 		{Key: "newFileMode", Kind: backend.KindText, Doc: `mode of new files in octal digits, such as "0600"`, Check: isMode},
+		{Key: "undo", Kind: backend.KindBool, Doc: "remember what files held before a change, for fs undo", Default: false},
+		count("undoMaxBytes", 268435456, "bytes of remembered content in all"),
+		count("undoMaxHours", 168, "hours for which changes are remembered"),
 		{Key: "search", Kind: backend.KindMap, Doc: "glob and grep", Fields: backend.Schema{
 			count("globMaxResults", 100, "paths shown by glob"),
 			count("grepMaxMatches", 250, "matches shown by grep"),

@@ -51,6 +51,9 @@ type FS struct {
 	ReadStreamMinSize int64
 	DiffBasisMaxBytes int64
 	NewFileMode       int // -1 = the world's default
+	Undo              bool // changes are remembered
+	UndoMaxBytes      int64
+	UndoMaxHours      int64
 	Search            Search
 }
 
@@ -241,6 +244,7 @@ func readFS(v *value) FS {
 	fs := FS{
 		ReadLimit: v.num("readLimit"), ReadMaxLineLength: v.num("readMaxLineLength"), ReadMaxBytes: v.num("readMaxBytes"),
 		ReadStreamMinSize: v.num("readStreamMinSize"), DiffBasisMaxBytes: v.num("diffBasisMaxBytes"), NewFileMode: -1,
+		Undo: v.get("undo").isTrue(), UndoMaxBytes: v.num("undoMaxBytes"), UndoMaxHours: v.num("undoMaxHours"),
 		Search: Search{
 			GlobMaxResults: search.num("globMaxResults"), GrepMaxMatches: search.num("grepMaxMatches"),
 			GrepMaxLineBytes: search.num("grepMaxLineBytes"), RawOutputMaxBytes: search.num("rawOutputMaxBytes"),
