@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"strings"
 )
 
@@ -14,11 +15,7 @@ type plan struct {
 
 // plan compares both sides.
 func (r *run) plan(ctx context.Context, src, dst Place) (*plan, error) {
-	from, err := r.kept(ctx, src)
-	if err != nil {
-		return nil, err
-	}
-	to, err := r.kept(ctx, dst)
+	from, to, err := r.both(ctx, src, dst)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +51,19 @@ func (r *run) plan(ctx context.Context, src, dst Place) (*plan, error) {
 		p.dirs = nil
 	}
 	return p, nil
+}
+
+// both lists both sides at the same time.
+func (r *run) both(ctx context.Context, src, dst Place) (from, to []entry, err error) {
+	var far error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		to, far = r.kept(ctx, dst)
+	}()
+	from, err = r.kept(ctx, src)
+	<-done
+	return from, to, errors.Join(err, far)
 }
 
 // kept lists a side in order, without what the filters leave out.
