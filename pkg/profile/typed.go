@@ -50,7 +50,7 @@ type FS struct {
 	ReadMaxBytes      int64
 	ReadStreamMinSize int64
 	DiffBasisMaxBytes int64
-	NewFileMode       int // -1 = the world's default
+	NewFileMode       int  // -1 = the world's default
 	Undo              bool // changes are remembered
 	UndoMaxBytes      int64
 	UndoMaxHours      int64
