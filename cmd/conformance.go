@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/afield-dev/afield/pkg/fault"
+	"github.com/afield-dev/afield/pkg/profile"
 	"github.com/afield-dev/afield/pkg/remoteexec"
 	"github.com/afield-dev/afield/pkg/remoteexec/exectest"
 	"github.com/afield-dev/afield/pkg/remotefs"
@@ -145,10 +147,18 @@ func (r *conformanceRun) files(ctx context.Context, w *world, s scratch) error {
 	})
 }
 
-// processes opens the world once more for each case: a case ends its own.
+// processes opens the world once more for each case, which ends its own, in the
+// directory of the case.
 func (r *conformanceRun) processes(ctx context.Context, a *app, s scratch) error {
 	open := func(t exectest.T) (remoteexec.Runtime, string) {
-		w, err := a.openWorld(ctx)
+		dir := path.Join(s.dir, "case-"+rand.Text())
+		if _, err := s.run(nil, "mkdir", "--", dir); err != nil {
+			t.Fatalf("mkdir: %v", err)
+		}
+		there := *a
+		there.composed = nil
+		there.flags.overrides = append(slices.Clone(a.flags.overrides), profile.Override{Text: dir, Cwd: true})
+		w, err := there.openWorld(ctx)
 		if err != nil {
 			t.Fatalf("open: %v", err)
 		}
@@ -156,10 +166,6 @@ func (r *conformanceRun) processes(ctx context.Context, a *app, s scratch) error
 		rt, err := w.processes()
 		if err != nil {
 			t.Fatalf("open: %v", err)
-		}
-		dir := path.Join(s.dir, "case-"+rand.Text())
-		if _, err := s.run(nil, "mkdir", "--", dir); err != nil {
-			t.Fatalf("mkdir: %v", err)
 		}
 		return rt, dir
 	}

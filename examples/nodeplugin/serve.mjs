@@ -276,7 +276,7 @@ async function dispatch(call) {
     case 'fs.resolve': case 'fs.stat': case 'fs.lstat': case 'fs.read': case 'fs.list': case 'fs.write': case 'fs.edit':
       return world.files[method.slice(3)](call, params);
     case 'exec.which':
-      return { path: wire(which(bytes(params.command), environment(params))) };
+      return { path: wire(which(bytes(params.command), environment(params), world.cwd)) };
     case 'exec.spawn':
       return startProgram(call, params);
   }
@@ -961,12 +961,12 @@ function search(name, env, cwd) {
   return ['', denied];
 }
 
-function which(command, env) {
+function which(command, env, cwd) {
   if (command.startsWith('/')) {
     if (executable(command)) return command;
     throw new Fault('program-not-executable', `which ${shown(command)}: not an executable file`);
   }
-  const [found] = search(command, env, bytes(process.cwd()));
+  const [found] = search(command, env, cwd);
   if (!found) throw new Fault('program-not-found', `which ${shown(command)}: not found on PATH`);
   return clean(found);
 }

@@ -327,7 +327,7 @@ def dispatch(call):
         if method[3:] in ("resolve", "stat", "lstat", "read", "list", "write", "edit"):
             return serve(call, call.params)
     if method == "exec.which":
-        return {"path": wire(which(text(call.params["command"]), environment(call.params)))}
+        return {"path": wire(which(text(call.params["command"]), environment(call.params), world.cwd))}
     if method == "exec.spawn":
         return world.processes.spawn(call, call.params)
     raise Fault("UNSUPPORTED", "unknown method " + method)
@@ -1001,16 +1001,16 @@ def search(name, env, cwd):
     return None, denied
 
 
-def which(command, env):
+def which(command, env, cwd):
     name = octets(command)
     if name.startswith(b"/"):
         if executable(name):
             return command
         raise Fault("program-not-executable", "which %s: not an executable file" % command)
-    found, _ = search(name, env, os.getcwdb())
+    found, _ = search(name, env, octets(cwd))
     if not found:
         raise Fault("program-not-found", "which %s: not found on PATH" % command)
-    return os.path.abspath(found).decode("utf-8", "surrogateescape")
+    return clean(os.path.join(octets(cwd), found).decode("utf-8", "surrogateescape"))
 
 
 def about(call):
