@@ -16,25 +16,50 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/afield-dev/afield/pkg/backend/ssh/sshdtest"
 )
 
-// The scripts of the keeper run against worlds with a connection: another afield
-// at the end of two pipes.
+// The scripts of the keeper: of the connection on a world that is another afield
+// at the end of two pipes, of what is held on the local world and over SSH (cases
+// N, O and P of remoteexec.md).
 func TestKeeperScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/keeper",
-		RequireExplicitExec: true,
-		Setup: func(env *testscript.Env) error {
-			h := newKept(t, env.WorkDir)
-			for _, e := range h.env {
-				name, value, _ := strings.Cut(e, "=")
-				env.Setenv(name, value)
-			}
-			env.Setenv("RUNTIME", h.runtime+"/afield")
-			return nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": cmdExits},
-	})
+	for _, tt := range []struct {
+		name, script string
+		profile      func(dir string) string
+	}{
+		{"external", "keeper.txtar", nil},
+		{"local", "held.txtar", func(string) string { return "version: 1\nbackend: local\n" }},
+		{"ssh", "held.txtar", func(dir string) string {
+			s := sshdtest.Start(t, "SetEnv HOME="+dir)
+			return fmt.Sprintf("version: 1\nbackend: ssh\nconfig: {host: 127.0.0.1, port: %d, user: root, identityFile: %q, "+
+				"knownHostsFile: %q, configFile: /dev/null, agent: \"off\"}\n", s.Port, s.Key, s.Known)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			testscript.Run(t, testscript.Params{
+				Files:               []string{"testdata/keeper/" + tt.script},
+				RequireExplicitExec: true,
+				Setup: func(env *testscript.Env) error {
+					profile := ""
+					if tt.profile != nil {
+						profile = tt.profile(env.WorkDir) // its server outlives the keeper
+					}
+					h := newKept(t, env.WorkDir)
+					if profile != "" {
+						h.setProfile(profile)
+					}
+					for _, e := range h.env {
+						name, value, _ := strings.Cut(e, "=")
+						env.Setenv(name, value)
+					}
+					env.Setenv("RUNTIME", h.runtime+"/afield")
+					return nil
+				},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": cmdExits},
+			})
+		})
+	}
 }
 
 // kept is a home whose commands use a keeper. What is left of it is stopped at
@@ -54,15 +79,12 @@ func newKept(t *testing.T, dir string) *kept {
 		t.Fatal(err)
 	}
 	h := &kept{t: t, dir: dir, runtime: runtime, bin: binaryDir(t) + "/afield"}
-	profile := filepath.Join(dir, "external.yaml")
 	text := "version: 1\nbackend: external\nconfig:\n  argv: [" + h.bin + ", serve, --stdio, --no-project, --default-config]\n" +
 		"  env: [SECRET, AFIELD_STATE_DIR]\n"
-	if err := os.WriteFile(profile, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	h.setProfile(text)
 	h.env = []string{
 		"PATH=" + filepath.Dir(h.bin) + ":" + os.Getenv("PATH"), "HOME=" + dir + "/.home", "TMPDIR=" + runtime, "LANG=C.UTF-8",
-		"XDG_RUNTIME_DIR=" + runtime, "AFIELD_STATE_DIR=" + dir + "/.state", "AFIELD_PROFILE_FILE=" + profile, "AFIELD_KEEP=",
+		"XDG_RUNTIME_DIR=" + runtime, "AFIELD_STATE_DIR=" + dir + "/.state", "AFIELD_PROFILE_FILE=" + h.dir + "/profile.yaml", "AFIELD_KEEP=",
 	}
 	t.Cleanup(func() {
 		stop := h.command("keeper", "stop", "--all")
@@ -73,6 +95,14 @@ func newKept(t *testing.T, dir string) *kept {
 		os.RemoveAll(runtime)
 	})
 	return h
+}
+
+// setProfile says what world the commands use.
+func (h *kept) setProfile(text string) {
+	h.t.Helper()
+	if err := os.WriteFile(filepath.Join(h.dir, "profile.yaml"), []byte(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // command is an afield of this home.

@@ -35,6 +35,7 @@ func entries() []entry {
 		{"fs", "Read and change files in the world", newFS},
 		{"exec", "Run a program in the world", newExec},
 		{"term", "Run a program on a terminal in the world", newTerm},
+		{"job", "Run programs in the background that outlive a command", newJob},
 		{"which", "Print the path of a program in the world", newWhich},
 		{"sandbox", "Make, list and end the worlds of a sandbox service", newSandbox},
 		{"profile", "Show, check and choose profiles", newProfile},

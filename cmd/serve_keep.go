@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"os"
 
 	"github.com/afield-dev/afield/pkg/backend"
 	"github.com/afield-dev/afield/pkg/backend/all"
@@ -29,8 +28,8 @@ func runKeeper(ctx context.Context, a *app) error {
 	if !ok {
 		return fault.New(fault.ProfileNoProvider, "serve", "", "there is no provider %q", s.Provider)
 	}
-	if in, ok := a.In.(*os.File); ok {
-		in.Close()
+	if err := keeper.DropInput(); err != nil {
+		return err
 	}
 	return keeper.Serve(ctx, keeper.Options{
 		Setup: s, Services: p.Services, Version: version, Stderr: a.Err,

@@ -23,7 +23,8 @@ func newTerm(a *app) *cobra.Command {
 		Short: "Run a program on a terminal in the world",
 		Long: "Run a program on a new terminal in the world and connect it with this one: keys go there as they are " +
 			"typed, the size follows, and the status is the program's. Without ARGV it is the user's shell there. " +
-			"When the program ends, so does all that it left on its terminal.",
+			"When the program ends, so does all that it left on its terminal. A program whose name is that of a command " +
+			"below is named behind --. The commands are about terminals that outlive a command.",
 		Example:     "    afield term\n    afield term -- vim notes.txt",
 		Annotations: map[string]string{childStatus: "yes", rawArguments: "yes"},
 		Args:        cobra.ArbitraryArgs,
@@ -43,6 +44,8 @@ func newTerm(a *app) *cobra.Command {
 		}
 		return a.withWorld(ctx, func(w *world) error { return runTerm(ctx, a, w, opts, env) })
 	})
+	c.AddCommand(newTermOpen(a), newTermRun(a), newTermWrite(a), newTermRead(a), newTermWaitFor(a), newTermScreen(a),
+		newTermResize(a), newTermInspect(a), newTermSignal(a), newTermClose(a), newTermList(a), newTermAttach(a))
 	return c
 }
 

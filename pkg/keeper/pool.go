@@ -91,7 +91,11 @@ func (l *lease) drop() {
 	}
 	p.mu.Unlock()
 	if last {
-		go l.close(context.Background())
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), shutTime)
+			defer cancel()
+			l.close(ctx)
+		}()
 	}
 }
 

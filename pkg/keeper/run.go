@@ -92,6 +92,17 @@ func Serve(ctx context.Context, o Options) error {
 	return held.Close()
 }
 
+// DropInput puts the null device in the place of standard input: nothing that is
+// opened later gets its number.
+func DropInput() error {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		return fault.Wrap(err, fault.FSIOError, "serve", os.DevNull, "cannot open %s: %s", os.DevNull, err)
+	}
+	defer f.Close()
+	return become(int(f.Fd()), 0)
+}
+
 func newKeeper(o Options) *keeper {
 	out := &rotated{path: o.Setup.Log, out: o.Stderr}
 	k := &keeper{Options: o, log: slog.New(slog.NewTextHandler(out, nil)), began: time.Now(), finished: make(chan struct{})}
