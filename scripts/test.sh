@@ -18,6 +18,8 @@ need npm npm
 need python3 python3-minimal
 need setpriv util-linux
 need ps procps
+need vim.tiny vim-tiny
+need less less
 need rg ripgrep
 need rsync rsync
 [ -x /usr/sbin/sshd ] || missing+=(openssh-server)
