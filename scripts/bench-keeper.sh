@@ -58,14 +58,14 @@ for host in near far; do
     "XDG_RUNTIME_DIR=\$(mktemp -d $WORK/rt/XXXXXX) AFIELD_KEEP=off $af fs read small >/dev/null" \
     "XDG_RUNTIME_DIR=\$(mktemp -d $WORK/rt/XXXXXX) AFIELD_KEEP=1s $af fs read small >/dev/null"
   $af fs read small >/dev/null; sleep 2; $af fs read small >/dev/null
-  measure -n "$n" -sh "warm fs read, small" "near <= 1.0, far <= 250 ms" "$mux cat small >/dev/null" "$af fs read small >/dev/null"
+  measure -n "$n" -sh "warm fs read, small" "near <= 1.0, far <= 250 ms" "$mux cat $WORK/home/small >/dev/null" "$af fs read small >/dev/null"
   measure -n "$n" -sh "warm exec true" "<= 1.0" "$mux true" "$af exec -n -- true"
-  measure -n "$n" -sh "warm edit" "far <= 400 ms" "$mux cat edited >/dev/null" "$af fs edit edited --old x --new x >/dev/null"
+  measure -n "$n" -sh "warm edit" "far <= 400 ms" "$mux cat $WORK/home/edited >/dev/null" "$af fs edit edited --old x --new yx >/dev/null"
   ssh -F "$WORK/config" -o "ControlPath=$WORK/rt/$host.sock" -O exit $host 2>/dev/null
 done
 af="afield --profile-file $WORK/near.yaml"
 measure -n 1 -sh "100 commands in a row" "<= 0.2 of fresh ssh" \
-  "for i in \$(seq 100); do ssh -F $WORK/config near cat small; done >/dev/null" "for i in \$(seq 100); do $af fs read small; done >/dev/null"
+  "for i in \$(seq 100); do ssh -F $WORK/config near cat $WORK/home/small; done >/dev/null" "for i in \$(seq 100); do $af fs read small; done >/dev/null"
 echo "idle keeper with an ssh connection (<= 30 MiB): $(rss "$(pid --profile-file "$WORK/near.yaml")")"
 
 for i in $(seq 50); do
