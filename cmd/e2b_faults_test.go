@@ -29,6 +29,7 @@ func TestScriptsE2BFaults(t *testing.T) {
 			env.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", env.WorkDir+"/.home")
 			env.Setenv("TMPDIR", env.WorkDir+"/.tmp")
+			env.Setenv("AFIELD_KEEP", "off")
 			env.Setenv("E2B_API_KEY", e2bKey)
 			env.Values[faultyKey{}] = &faulty{}
 			return os.MkdirAll(env.WorkDir+"/.tmp", 0o700)
