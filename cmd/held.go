@@ -65,7 +65,7 @@ func (a *app) holding(ctx context.Context, f func(*keeper.Client, *world) error)
 		return onBackend(err, row.profile.Exec.Provider.Name)
 	}
 	name := row.profile.Exec.Provider.Name
-	err = f(client, &world{w, row.profile, name, row.profile.Exec.Provider.Near})
+	err = f(client, &world{World: w, profile: row.profile, provider: name, near: row.profile.Exec.Provider.Near})
 	w.Close(context.WithoutCancel(ctx))
 	return onBackend(err, name)
 }
