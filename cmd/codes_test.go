@@ -77,6 +77,7 @@ var elsewhere = map[fault.Code]string{
 	fault.BackendUnsupported:     "the local world can do all: exectest, against a scripted double",
 	fault.BackendWorldGone:       "the local world stays: exectest, against a scripted double",
 	fault.BackendProtocol:        "a far world that answers nonsense: the provider's cases",
+	fault.PluginCrashed:          "a keeper that ends by itself: TestKeeperKilled; a plugin: the provider's cases",
 	fault.BackendInternal:        "a defect of the far side: the provider's cases",
 }
 
@@ -97,7 +98,7 @@ func TestEveryReachableCodeHasAScript(t *testing.T) {
 
 func scriptTexts(t *testing.T) string {
 	t.Helper()
-	files, err := filepath.Glob("testdata/script/*.txtar")
+	files, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}

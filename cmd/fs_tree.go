@@ -43,7 +43,7 @@ func newFSTree(a *app) *cobra.Command {
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completePath,
 	}
-	c.Flags().IntVar(&opts.depth, "depth", 0, "levels to show; 0 = all")
+	c.Flags().IntVar(&opts.depth, "depth", 0, "levels to show, 0 for all (default 0)")
 	c.RunE = a.run(func(ctx context.Context, args []string) error {
 		if len(args) == 1 {
 			opts.path = args[0]

@@ -44,7 +44,7 @@ func newFSWatch(a *app) *cobra.Command {
 	}
 	f := c.Flags()
 	f.DurationVar(&opts.interval, "interval", 2*time.Second, "time between two looks, where the world cannot tell")
-	f.IntVar(&opts.count, "count", 0, "end after this many events; 0 = go on")
+	f.IntVar(&opts.count, "count", 0, "end after this many events, 0 to go on (default 0)")
 	c.RunE = a.run(func(ctx context.Context, args []string) error {
 		opts.paths = args
 		if opts.interval < 10*time.Millisecond || opts.count < 0 {

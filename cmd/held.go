@@ -156,8 +156,8 @@ type heldReadOptions struct {
 }
 
 func (o *heldReadOptions) add(f *pflag.FlagSet) {
-	f.Int64Var(&o.from, "from", 0, "read from this `offset` in the whole stream, in bytes")
-	f.DurationVar(&o.wait, "wait", 0, "wait this long for output at the offset")
+	f.Int64Var(&o.from, "from", 0, "read from this `offset` in the whole stream, in bytes (default 0)")
+	f.DurationVar(&o.wait, "wait", 0, "wait this long for output at the offset (default: no wait)")
 	f.Int64Var(&o.maxBytes, "max-bytes", defaultReadMax, "read at most this many `bytes`")
 }
 

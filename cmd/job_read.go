@@ -27,7 +27,7 @@ func newJobRead(a *app) *cobra.Command {
 	f := c.Flags()
 	o.add(f)
 	f.StringVar(&o.stream, "stream", "stdout", "stdout, stderr or both")
-	f.Int64Var(&o.errs, "from-stderr", 0, "with --stream both: the `offset` in the standard error, in bytes")
+	f.Int64Var(&o.errs, "from-stderr", 0, "with --stream both: the `offset` in the standard error, in bytes (default 0)")
 	c.RunE = a.run(func(ctx context.Context, args []string) error {
 		if err := o.check(); err != nil {
 			return err

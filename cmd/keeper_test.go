@@ -311,7 +311,7 @@ func TestKeeperIdle(t *testing.T) {
 	h := newKept(t, t.TempDir())
 	h.env = append(h.env, "AFIELD_KEEP=100ms")
 	k := h.warm()
-	awaitThat(t, "it is gone", func() bool { return syscall.Kill(k.PID, 0) != nil })
+	awaitGone(t, k.PID)
 	if left, _ := filepath.Glob(h.runtime + "/afield/*"); len(left) != 0 {
 		t.Errorf("left: %q", left)
 	}

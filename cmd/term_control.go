@@ -30,8 +30,8 @@ func newTermResize(a *app) *cobra.Command {
 		Long:  "Set the size of a terminal. Its foreground programs are told.",
 		Args:  exactly(1, aTerminal),
 	}
-	c.Flags().IntVar(&rows, "rows", 0, "rows, 1 to 65535")
-	c.Flags().IntVar(&cols, "cols", 0, "columns, 1 to 65535")
+	c.Flags().IntVar(&rows, "rows", 0, "rows, 1 to 65535 (required)")
+	c.Flags().IntVar(&cols, "cols", 0, "columns, 1 to 65535 (required)")
 	c.MarkFlagRequired("rows")
 	c.MarkFlagRequired("cols")
 	c.RunE = a.run(func(ctx context.Context, args []string) error {

@@ -63,8 +63,8 @@ func newTermWaitFor(a *app) *cobra.Command {
 		Args: exactly(1, "the id of a terminal"),
 	}
 	f := c.Flags()
-	f.StringVar(&pattern, "pattern", "", "regular expression (RE2 syntax) to wait for")
-	f.Int64Var(&from, "from", 0, "look from this `offset` in the whole stream on, in bytes")
+	f.StringVar(&pattern, "pattern", "", "regular expression (RE2 syntax) to wait for (required)")
+	f.Int64Var(&from, "from", 0, "look from this `offset` in the whole stream on, in bytes (default 0)")
 	c.MarkFlagRequired("pattern")
 	c.RunE = a.run(func(ctx context.Context, args []string) error {
 		re, err := regexp.Compile(pattern)

@@ -44,10 +44,10 @@ go vet ./...
 # for them: they run plainly, one package at a time, beside everything else,
 # which runs with the race detector.
 far='/pkg/backend/(box|e2b|ssh)$'
-go test -p 1 -timeout 15m "$@" $(go list ./... | grep -E "$far") &
+go test -p 1 -timeout 30m "$@" $(go list ./... | grep -E "$far") &
 beside=$!
 status=0
-go test -race -timeout 15m "$@" $(go list ./... | grep -vE "$far") || status=$?
+go test -race -timeout 30m "$@" $(go list ./... | grep -vE "$far") || status=$?
 wait "$beside" || status=$?
 [ "$status" = 0 ] || exit "$status"
 # The histories of the mount ledger, all of them: ten times as fast without the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/afield-dev/afield/pkg/fault"
 	"github.com/afield-dev/afield/pkg/remoteexec"
@@ -31,8 +32,11 @@ func envCases() []Case {
 			w.prints(nil, []string{"NOT_SET_AT_ALL"}, `echo "${NOT_SET_AT_ALL-gone}"`, "gone\n")
 		}},
 		{ID: "C72", Name: "our own variables do not cross", Excuse: remoteOnly, Run: func(w *World) {
-			os.Setenv("EXECTEST_HOST_SENTINEL", "ours")
-			w.prints(nil, nil, `echo "${EXECTEST_HOST_SENTINEL-absent}"`, "absent\n")
+			// A name of its own: worlds that are opened later may have our environment.
+			name := fmt.Sprintf("EXECTEST_HOST_%d", time.Now().UnixNano())
+			os.Setenv(name, "ours")
+			defer os.Unsetenv(name)
+			w.prints(nil, nil, `echo "${`+name+`-absent}"`, "absent\n")
 		}},
 		{ID: "C75", Name: "names that are none are refused", Run: func(w *World) {
 			for _, name := range []string{"", "A=B", "A\x00"} {
