@@ -33,8 +33,8 @@ func TestListingOnATerminal(t *testing.T) {
 	if coloured := x.screen(true); !strings.Contains(coloured, "\x1b[1m\x1b[34msub\x1b[0m") {
 		t.Errorf("the directory is not blue: %q", coloured)
 	}
-	x.line("clear; NO_COLOR=1 afield fs ls; echo status $?")
-	x.await("status 0")
+	x.line("clear; NO_COLOR=1 afield fs ls; echo plain $?")
+	x.await("plain 0")
 	if plain := x.screen(true); strings.Contains(plain, "\x1b[34m") {
 		t.Errorf("NO_COLOR is not kept: %q", plain)
 	}

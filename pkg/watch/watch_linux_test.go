@@ -36,12 +36,18 @@ func follow(t *testing.T, dir string, watch func(context.Context, func(Event) er
 	if e := <-events; e.Kind != Ready {
 		t.Fatalf("%+v", e)
 	}
+	last := ""
 	for _, s := range steps {
 		s.do()
 		for _, want := range s.want {
+		again:
 			select {
 			case e := <-events:
 				got := strings.TrimSpace(string(e.Kind) + " " + rel(dir, e.Path) + " " + rel(dir, e.From))
+				if got == last && got != want {
+					goto again // a file made while its new directory is looked through may be told twice
+				}
+				last = got
 				if d := cmp.Diff(want, got); d != "" {
 					t.Fatalf("%s", d)
 				}
@@ -91,7 +97,9 @@ func stepsIn(t *testing.T, dir string, native bool) []step {
 		{func() { must(os.RemoveAll(at("e"))) }, []string{"removed e/in", "removed e"}},
 	}
 	if !native {
-		steps[len(steps)-1].want = []string{"removed e", "removed e/in"} // in byte order
+		// Gone in one step, so that no look falls between; then in byte order.
+		away := filepath.Join(t.TempDir(), "e")
+		steps[len(steps)-1] = step{func() { must(os.Rename(at("e"), away)) }, []string{"removed e", "removed e/in"}}
 	}
 	return steps
 }
