@@ -30,7 +30,7 @@ func newDesk(t *testing.T, providers ...backend.Provider) *desk {
 	t.Helper()
 	d := &desk{t: t, root: t.TempDir(), providers: providers}
 	d.env = []string{"HOME=" + d.root + "/home", "AFIELD_SYSTEM_DIR=" + d.root + "/etc", "XDG_RUNTIME_DIR=/nosuch", "PATH=" + os.Getenv("PATH")}
-	if err := os.MkdirAll(d.root+"/home/work", 0o755); err != nil {
+	if err := os.MkdirAll(d.root+"/home/desk", 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -53,7 +53,7 @@ func (d *desk) run(args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	a := &app{providers: d.providers, Streams: &Streams{
 		In: strings.NewReader(""), Out: &out, Err: &errs, Environ: d.env,
-		Dir:      func() (string, error) { return d.root + "/home/work", nil },
+		Dir:      func() (string, error) { return d.root + "/home/desk", nil },
 		Terminal: func(any) bool { return false },
 	}}
 	status = a.main(args)
@@ -223,7 +223,7 @@ func TestNewFileModeOfTheProfile(t *testing.T) {
 	if status, _, errs := d.run("fs", "write", "x", "--content", "y", "--set", `fs.newFileMode="0600"`); status != 0 {
 		t.Errorf("%d %s", status, errs)
 	}
-	if info, err := os.Stat(d.root + "/home/work/x"); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(d.root + "/home/desk/x"); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
 }
@@ -232,16 +232,16 @@ func TestNewFileModeOfTheProfile(t *testing.T) {
 func TestMissingWorkingDirectory(t *testing.T) {
 	d := newDesk(t, local.Provider())
 	for _, args := range [][]string{
-		{"fs", "ls", "-C", "nosuch"}, {"fs", "read", "/etc/passwd", "--set", "config.cwd=nosuch"}, {"fs", "write", "x", "--content", "y", "-C", d.root + "/home/work/nosuch"},
+		{"fs", "ls", "-C", "nosuch"}, {"fs", "read", "/etc/passwd", "--set", "config.cwd=nosuch"}, {"fs", "write", "x", "--content", "y", "-C", d.root + "/home/desk/nosuch"},
 	} {
-		if status, out, errs := d.run(args...); status != exitAbsent || out != "" || !strings.Contains(errs, `the working directory "`+d.root+`/home/work/nosuch" does not exist`) {
+		if status, out, errs := d.run(args...); status != exitAbsent || out != "" || !strings.Contains(errs, `the working directory "`+d.root+`/home/desk/nosuch" does not exist`) {
 			t.Errorf("%v: %d %q %q", args, status, out, errs)
 		}
 	}
-	if _, err := os.Stat(d.root + "/home/work/nosuch"); err == nil {
+	if _, err := os.Stat(d.root + "/home/desk/nosuch"); err == nil {
 		t.Error("it was made")
 	}
-	if err := os.WriteFile(d.root+"/home/work/file", nil, 0o644); err != nil {
+	if err := os.WriteFile(d.root+"/home/desk/file", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if status, _, errs := d.run("fs", "ls", "-C", "file"); status != exitKind || !strings.Contains(errs, "is not a directory") {
@@ -254,7 +254,7 @@ func TestMissingWorkingDirectory(t *testing.T) {
 func TestCase030DumpDefaultConfig(t *testing.T) {
 	d := newDesk(t, local.Provider())
 	d.user("default", "[")
-	if err := os.WriteFile(d.root+"/home/work/.afield.yaml", []byte("]"), 0o644); err != nil {
+	if err := os.WriteFile(d.root+"/home/desk/.afield.yaml", []byte("]"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if status, out, errs := d.run("fs", "read", "x", "--dump-default-config"); status != 0 || !strings.Contains(out, "name: local") || errs != "" {
@@ -290,7 +290,7 @@ func TestOrderOfOverrides(t *testing.T) {
 func TestProfileJSONFields(t *testing.T) {
 	d := newDesk(t, local.Provider())
 	d.user("bad", "version: 1\nbakend: x\n")
-	project := d.root + "/home/work/.afield.yaml"
+	project := d.root + "/home/desk/.afield.yaml"
 	if err := os.WriteFile(project, []byte("version: 1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

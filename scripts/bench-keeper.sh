@@ -4,45 +4,10 @@
 # 50 ms each way. Run by bench.sh, as root, since it starts a server of its own.
 set -euo pipefail
 n=${N:-9}
-port=$((20000 + RANDOM % 20000))
-mkdir -p "$WORK/home" "$WORK/rt" /run/sshd
-chmod 700 "$WORK/rt"
+mkdir -m 700 "$WORK/rt"
 export AFIELD_KEEP=5m XDG_RUNTIME_DIR=$WORK/rt
-ssh-keygen -q -t ed25519 -N '' -f "$WORK/host"
-ssh-keygen -q -t ed25519 -N '' -f "$WORK/id"
-cat > "$WORK/sshd_config" <<CONF
-Port $port
-ListenAddress 127.0.0.1
-HostKey $WORK/host
-AuthorizedKeysFile $WORK/id.pub
-PidFile none
-StrictModes no
-UsePAM no
-PermitRootLogin yes
-MaxStartups 200
-SetEnv HOME=$WORK/home
-Subsystem sftp internal-sftp
-CONF
-/usr/sbin/sshd -D -e -f "$WORK/sshd_config" 2> "$WORK/sshd.log" &
-server=$!
-go build -o bin/delay ./scripts/delay
-bin/delay 127.0.0.1:$((port + 1)) 127.0.0.1:$port 50ms &
-proxy=$!
+. scripts/hosts.sh 50ms
 trap 'afield keeper stop --all; kill $server $proxy' EXIT
-until grep -q listening "$WORK/sshd.log"; do sleep 0.1; done
-for host in near far; do
-  cat >> "$WORK/config" <<CONF
-Host $host
-  HostName 127.0.0.1
-  Port $([ $host = near ] && echo "$port" || echo $((port + 1)))
-  User root
-  IdentityFile $WORK/id
-  IdentitiesOnly yes
-  UserKnownHostsFile $WORK/known
-  StrictHostKeyChecking accept-new
-CONF
-  printf 'version: 1\nbackend: ssh\nconfig: {host: %s, configFile: %s}\n' "$host" "$WORK/config" > "$WORK/$host.yaml"
-done
 echo hello > "$WORK/home/small"
 echo x > "$WORK/home/edited"
 

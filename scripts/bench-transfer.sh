@@ -4,43 +4,7 @@
 # bench.sh, as root, since it starts a server of its own.
 set -euo pipefail
 n=${N:-3} files=${FILES:-10000} many=${MANY:-100000} big=${BIG:-1G}
-port=$((20000 + RANDOM % 20000))
-mkdir -p "$WORK/home" /run/sshd
-ssh-keygen -q -t ed25519 -N '' -f "$WORK/host"
-ssh-keygen -q -t ed25519 -N '' -f "$WORK/id"
-cat > "$WORK/sshd_config" <<CONF
-Port $port
-ListenAddress 127.0.0.1
-HostKey $WORK/host
-AuthorizedKeysFile $WORK/id.pub
-PidFile none
-StrictModes no
-UsePAM no
-PermitRootLogin yes
-MaxStartups 200
-SetEnv HOME=$WORK/home
-Subsystem sftp internal-sftp
-CONF
-/usr/sbin/sshd -D -e -f "$WORK/sshd_config" 2> "$WORK/sshd.log" &
-server=$!
-go build -o bin/delay ./scripts/delay
-bin/delay 127.0.0.1:$((port + 1)) 127.0.0.1:$port 10ms &
-proxy=$!
-trap 'kill $server $proxy' EXIT
-until grep -q listening "$WORK/sshd.log"; do sleep 0.1; done
-for host in near far; do
-  cat >> "$WORK/config" <<CONF
-Host $host
-  HostName 127.0.0.1
-  Port $([ $host = near ] && echo "$port" || echo $((port + 1)))
-  User root
-  IdentityFile $WORK/id
-  IdentitiesOnly yes
-  UserKnownHostsFile $WORK/known
-  StrictHostKeyChecking accept-new
-CONF
-  printf 'version: 1\nbackend: ssh\nconfig: {host: %s, configFile: %s}\n' "$host" "$WORK/config" > "$WORK/$host.yaml"
-done
+. scripts/hosts.sh 10ms
 ssh -F "$WORK/config" near true; ssh -F "$WORK/config" far true
 
 # grow DIR COUNT: small files, 100 a directory.
