@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"os"
 	"path"
 	"strings"
@@ -33,6 +34,9 @@ type native struct {
 	fd     int              // of file, whose own method would make it block
 	dirs   map[int32]string // by watch
 	only   map[string]string
+	// found are the entries that a look through a new directory has told: the
+	// notice of their making may still come, and is no second one.
+	found  map[string]bool
 	moved  *Event // the first half of a rename
 	cookie uint32
 	last   Event
@@ -46,7 +50,7 @@ func Native(ctx context.Context, walker remotefs.Arranger, roots []Root, emit fu
 		return err
 	}
 	n := &native{ctx: ctx, walker: walker, roots: roots, emit: emit, file: os.NewFile(uintptr(fd), "inotify"), fd: fd,
-		dirs: map[int32]string{}, only: map[string]string{}}
+		dirs: map[int32]string{}, only: map[string]string{}, found: map[string]bool{}}
 	defer n.file.Close()
 	defer context.AfterFunc(ctx, func() { n.file.SetReadDeadline(time.Now()) })()
 	for _, r := range roots {
@@ -170,7 +174,11 @@ func (n *native) notice(wd int32, mask, cookie uint32, name string) error {
 		}
 	}
 	switch {
+	case mask&unix.IN_CREATE != 0 && n.found[p]:
+		delete(n.found, p)
+		return nil
 	case mask&unix.IN_MOVED_FROM != 0:
+		maps.DeleteFunc(n.found, func(q string, _ bool) bool { return remotefs.PathContains(p, q) })
 		n.moved, n.cookie = &Event{Removed, p, "", kind}, cookie
 		return nil
 	case mask&unix.IN_MOVED_TO != 0 && n.moved != nil:
@@ -181,6 +189,7 @@ func (n *native) notice(wd int32, mask, cookie uint32, name string) error {
 	case mask&(unix.IN_CREATE|unix.IN_MOVED_TO) != 0:
 		return n.created(p, kind)
 	case mask&unix.IN_DELETE != 0:
+		delete(n.found, p)
 		return n.tell(Event{Removed, p, "", kind})
 	case kind == remotefs.TypeDirectory:
 		return nil // its times follow what happens inside
@@ -237,6 +246,7 @@ func (n *native) created(p string, kind remotefs.Type) error {
 		if t == remotefs.TypeFile {
 			t = ""
 		}
+		n.found[q] = true
 		return n.tell(Event{Created, q, "", t})
 	}))
 }
@@ -246,6 +256,7 @@ func (n *native) overflow() error {
 	if err := n.settleMoved(); err != nil {
 		return err
 	}
+	clear(n.found)
 	if err := n.emit(Event{Kind: Overflow}); err != nil {
 		return err
 	}

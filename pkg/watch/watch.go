@@ -65,6 +65,18 @@ func scan(ctx context.Context, walker remotefs.Arranger, r Root) (known, error) 
 	return found, err
 }
 
+// lacks reports whether something of an earlier look is not there. A look takes
+// time: what is renamed meanwhile can be missed under both names, so that a look
+// that lacks something is repeated.
+func (k known) lacks(before known) bool {
+	for p := range before {
+		if _, there := k[p]; !there {
+			return true
+		}
+	}
+	return false
+}
+
 // identity is the part of a state that a rename keeps.
 func identity(n remotefs.Node) string {
 	id, _, _ := strings.Cut(n.State, ":")
@@ -132,6 +144,9 @@ func Poll(ctx context.Context, walker remotefs.Arranger, roots []Root, interval 
 		}
 		for i, r := range roots {
 			now, err := scan(ctx, walker, r)
+			if err == nil && now.lacks(last[i]) {
+				now, err = scan(ctx, walker, r)
+			}
 			if err != nil {
 				return ended(ctx, err)
 			}
