@@ -72,14 +72,9 @@ func (f *Follower) follow() ([]string, error) {
 // followTail applies the events behind those it has. It reports false, and has
 // changed nothing, when they cannot be followed without those before.
 func (f *Follower) followTail(journal io.ReaderAt, size int64) (bool, error) {
-	p, err := parseRange(journal, f.read, size)
-	if err != nil || p.damaged {
+	p, ok, err := parseTail(journal, f.read, size)
+	if !ok {
 		return false, err
-	}
-	for _, e := range p.events {
-		if e.Op == OpRewind || e.Op == OpBase {
-			return false, nil
-		}
 	}
 	for _, e := range p.events {
 		f.state.apply(e)
@@ -100,13 +95,4 @@ func (f *Follower) followAll(journal io.ReaderAt, size int64, generation string)
 	f.state, _ = fold(p.events)
 	f.generation, f.read = generation, p.good
 	return warnings, nil
-}
-
-// parseRange reads the lines of a journal from an offset on.
-func parseRange(journal io.ReaderAt, from, size int64) (parsed, error) {
-	data := make([]byte, size-from)
-	if _, err := journal.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
-		return parsed{}, err
-	}
-	return parse(data, from)
 }

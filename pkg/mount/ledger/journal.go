@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -47,6 +48,23 @@ func parse(data []byte, at int64) (parsed, error) {
 		data, at = rest, e.end
 	}
 	return p, nil
+}
+
+// parseRange reads the lines of a journal from an offset on.
+func parseRange(journal io.ReaderAt, from, size int64) (parsed, error) {
+	data := make([]byte, size-from)
+	if _, err := journal.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
+		return parsed{}, err
+	}
+	return parse(data, from)
+}
+
+// parseTail reads the lines from an offset on for one who has the state there. It
+// reports false when they cannot be followed without those before.
+func parseTail(journal io.ReaderAt, from, size int64) (p parsed, ok bool, err error) {
+	p, err = parseRange(journal, from, size)
+	needs := func(e Event) bool { return e.Op == OpRewind || e.Op == OpBase }
+	return p, err == nil && !p.damaged && !slices.ContainsFunc(p.events, needs), err
 }
 
 // damage gives the event that stands for all before a damaged line: an empty

@@ -150,15 +150,12 @@ func (s *Session) load(size int64) error {
 // loadTail follows the events behind the snapshot. It reports false when they
 // cannot be followed without those before.
 func (s *Session) loadTail(h head, size int64) (bool, error) {
-	p, err := parseRange(s.journal, h.Offset, size)
-	if err != nil || p.damaged {
+	p, ok, err := parseTail(s.journal, h.Offset, size)
+	if !ok {
 		return false, err
 	}
 	now := &State{Base: h.Base}
 	for _, e := range p.events {
-		if e.Op == OpRewind || e.Op == OpBase {
-			return false, nil
-		}
 		s.global = s.global || now.isGlobal(e)
 		now.session(e)
 	}
